@@ -4,8 +4,12 @@ Extensions of Kafka's API:
 
 - An AlterClientQuotas entry that sets `expires_at_ms` makes its quotas temporary: they hold until that time,
   in ms since the epoch. An entry that removes `expires_at_ms` ends the entity's temporary quotas.
+- In an AlterClientQuotas entry that sets `back_to_file`, a removal drops what tools have set or removed, so
+  that the value of the configuration file takes effect again. An entry with this key alone concerns all
+  quotas of the entity.
 - A DescribeClientQuotas filter with an additional component for any `lasting` gets the quotas that hold
-  without the temporary ones.
+  without the temporary ones; with a component for exactly the `lasting` named `file`, those of the
+  configuration file.
 - An `ip` may be a network, as in the configuration file.
 """
 
@@ -45,6 +49,7 @@ from proxy.relay.intercepted import Intercepted
 from proxy.store.quota_store import ClientQuotaAlteration, QuotaStore, StoreOff, StoreUnavailable
 
 EXPIRES_AT_MS: Final = "expires_at_ms"
+BACK_TO_FILE: Final = "back_to_file"
 LAST_TIME_MS: Final = 253_402_300_799_000
 """The end of the year 9999: the last time that all clients can show."""
 TYPES: Final = (USER, CLIENT_ID, IP)
@@ -58,6 +63,7 @@ ANY_LASTING: Final = Component("lasting", ANY_NAME, None)
 """Kafka rejects it as an unknown entity type (UNSUPPORTED_VERSION), so a client can tell a broker from
 the proxy.
 """
+OF_FILE: Final = Component("lasting", EXACT, "file")
 TOO_MANY_CHANGES: Final = f"A request changes {MAX_CHANGES} quotas at most; send several requests"
 
 Entity = tuple[Part, ...]
@@ -85,8 +91,9 @@ class ClientQuotas:
         if not allowed:
             code = ErrorCode.cluster_authorization_failed
             return describe_response(correlation_id, flexible, code, MAY_NOT, None)
-        others = [component for component in components if component != ANY_LASTING]
+        others = [component for component in components if component not in (ANY_LASTING, OF_FILE)]
         lasting = len(others) < len(components)
+        of_file = OF_FILE in components
         try:
             if len(components) - len(others) > 1:
                 raise _duplicate("lasting")
@@ -96,7 +103,10 @@ class ClientQuotas:
         entries: list[bytes] = []
         yielder = Yielder()
         for entity in self._candidates(wanted, strict, lasting):
-            quotas = self._store.lasting(entity) if lasting else self._store.effective.get(entity, {})
+            if of_file:
+                quotas = self._store.of_file(entity)
+            else:
+                quotas = self._store.lasting(entity) if lasting else self._store.effective.get(entity, {})
             values = list(quotas.items())
             if values and _matches(entity, wanted, strict):
                 entries.append(write_described(_parts(entity), values, flexible))
@@ -193,13 +203,20 @@ class ClientQuotas:
         entity, address = await _entity(dict(parts))
         expiry = EXPIRES_AT_MS in values
         end = values.pop(EXPIRES_AT_MS, None)
+        back_to_file = values.pop(BACK_TO_FILE, None) is not None
+        if back_to_file and expiry:
+            raise _invalid(f"{BACK_TO_FILE} and {EXPIRES_AT_MS} exclude each other in an entry")
         for name, value in values.items():
             if value is not None:
                 self._check_value(entity, name, value)
         if expiry and end is None:
             return ClientQuotaAlteration(entity, values, end_temporary=True)
         return ClientQuotaAlteration(
-            entity, values, None if end is None else _end(end, values), address=address
+            entity,
+            values,
+            None if end is None else _end(end, values),
+            address=address,
+            back_to_file=back_to_file,
         )
 
     def _check_value(self, entity: QuotaEntity, name: str, value: float) -> None:

@@ -36,6 +36,21 @@ class Temporary(Generic[Value]):
     until_ms: int
 
 
+FILE: Final = "file"
+TOOLS: Final = "tools"
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced(Generic[Value]):
+    """A value of one layer, with the source of the layer: FILE or TOOLS."""
+
+    source: str
+    value: Value | None
+    """None: no limit."""
+    until_ms: int | None = None
+    """Expiry of a temporary value."""
+
+
 @dataclass(slots=True)
 class Layer(Generic[Entity, Value]):
     """The values of one source: the file, or the tools."""
@@ -163,11 +178,29 @@ class Layers(Generic[Entity, Value]):
         tools = self.tools.lasting.get(entity, {})
         return tools[name] if name in tools else self.file.lasting.get(entity, {}).get(name)
 
+    def values(self, entity: Entity, name: str, now_ms: int) -> list[Sourced[Value]]:
+        """The values of one quota in all layers, in order of precedence: the first one is in force."""
+        found: list[Sourced[Value]] = []
+        for source, layer in ((TOOLS, self.tools), (FILE, self.file)):
+            temporary = layer.temporary.get(entity, {}).get(name)
+            if temporary is not None and temporary.until_ms > now_ms:
+                found.append(Sourced(source, temporary.value, temporary.until_ms))
+            lasting = layer.lasting.get(entity, {})
+            if name in lasting:
+                found.append(Sourced(source, lasting[name]))
+        return found
+
+    def names(self, entity: Entity) -> list[str]:
+        """The quotas with a value in any layer, sorted."""
+        layers = (self.file.lasting, self.file.temporary, self.tools.lasting, self.tools.temporary)
+        return sorted({name for values in layers for name in values.get(entity, ())})
+
     def in_file(self, entity: Entity, name: str) -> bool:
         """Whether the file has a lasting or a temporary value for this quota of this entity."""
         return any(name in quotas.get(entity, {}) for quotas in (self.file.lasting, self.file.temporary))
 
     def _merge(self, entity: Entity, name: str, now_ms: int) -> Value | None:
+        # The value of values()[0]; merging the layers of 100,000 quotas creates no objects.
         for layer in (self.tools, self.file):
             temporary = layer.temporary.get(entity, {}).get(name)
             if temporary is not None and temporary.until_ms > now_ms:

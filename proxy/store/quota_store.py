@@ -19,7 +19,7 @@ from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.enforced_entities import EnforcedEntities
-from proxy.store.layers import SLICE, ClientLayer, ConfigLayer, Quotas
+from proxy.store.layers import SLICE, ClientLayer, ConfigLayer, Layers, Quotas
 from proxy.store.records import Place, Setting, Unreadable
 from proxy.store.sources import Alteration, Sources, writer
 
@@ -114,6 +114,20 @@ class QuotaStore:
         """The effective quotas of every entity. Read-only for callers; may change at an await."""
         return self._clients.effective
 
+    @property
+    def client_layers(self) -> Layers[QuotaEntity, float]:
+        """The layers of client quotas. Read-only for callers; may change at an await."""
+        return self._clients.layers
+
+    @property
+    def config_layers(self) -> Layers[ConfigResource, str]:
+        """The layers of the configs of topics and brokers. Read-only for callers; may change at an await."""
+        return self._configs.layers
+
+    def now_ms(self) -> int:
+        """The time by which temporary values end, in ms since the epoch."""
+        return self._wall_ms()
+
     def lasting_entities(self) -> list[QuotaEntity]:
         """The entities with a lasting value in a layer, effective or not."""
         layers = self._clients.layers
@@ -124,6 +138,11 @@ class QuotaStore:
         layers = self._clients.layers
         names = {**layers.file.lasting.get(entity, {}), **layers.tools.lasting.get(entity, {})}
         values = {name: layers.lasting(entity, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def of_file(self, entity: QuotaEntity) -> dict[str, float]:
+        """The lasting quotas of an entity in the file, effective or not."""
+        values = self._clients.layers.file.lasting.get(entity, {})
         return {name: value for name, value in values.items() if value is not None}
 
     # The file

@@ -33,6 +33,9 @@ class Alteration(Generic[Entity, Value]):
     anew: bool = False
     """Whether this is a new entity with the name of an earlier one, such as a recreated topic: values that
     tools set for the earlier one are dropped."""
+    back_to_file: bool = False
+    """Whether a removal drops what tools set or removed, so that the file's value takes effect again. With
+    this and without `values`, the whole entity returns to the file."""
 
 
 def writer(
@@ -131,9 +134,12 @@ class Sources(Generic[Entity, Value]):
 
     def outcome(self, change: Alteration[Entity, Value]) -> dict[str, Value | None]:
         """The lasting values after a change; None: removed."""
+        file = self.layers.file.lasting.get(change.entity, {})
+        if change.back_to_file:
+            returned = {name: file.get(name) for name in self._returned(change)}
+            return {**change.values, **returned}
         if not change.anew:
             return dict(change.values)
-        file = self.layers.file.lasting.get(change.entity, {})
         return {
             **{name: file.get(name) for name in self.effective.get(change.entity, {})},
             **change.values,
@@ -155,7 +161,11 @@ class Sources(Generic[Entity, Value]):
             for name, value in change.values.items():
                 write(Place(key, name), value, None, False)
             return
+        returned = self._returned(change)
+        self.forget(entity, returned, write)
         for name, value in change.values.items():
+            if name in returned:
+                continue
             if change.expires_at_ms is not None:
                 if temporary.get(name) != Temporary(value, change.expires_at_ms):
                     write(Place(key, name, True), value, change.expires_at_ms, False)
@@ -169,6 +179,13 @@ class Sources(Generic[Entity, Value]):
             for name in temporary:
                 if name not in change.values:
                     write(Place(key, name, True), None, None, False)
+
+    def _returned(self, change: Alteration[Entity, Value]) -> list[str]:
+        """The quotas that a change returns to the file."""
+        if not change.back_to_file:
+            return []
+        names = change.values or dict.fromkeys(sorted(self.names_set(change.entity)))
+        return [name for name, value in names.items() if value is None]
 
     def _forget(self, change: Alteration[Entity, Value], write: Write) -> None:
         names = self.names_set(change.entity)

@@ -19,7 +19,8 @@ from proxy.admin.authority import MAY_NOT, Rights
 from proxy.admin.broker import Broker
 from proxy.admin.configs.plan import (
     BROKER_TYPE,
-    EXPIRES_AT_MS,
+    LAYERS,
+    NOT_CONFIGS,
     TOPIC_TYPE,
     Plan,
     entries_of,
@@ -39,6 +40,8 @@ from proxy.admin.messages.alter_configs import (
 )
 from proxy.admin.messages.config_resources import ResourceKey
 from proxy.admin.messages.describe_configs import (
+    TOPIC_CONFIG,
+    ConfigEntry,
     DescribeRequest,
     DescribeResult,
     add_configs,
@@ -51,12 +54,13 @@ from proxy.admin.rejected import RequestRejected
 from proxy.admin.yielder import Yielder
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity
-from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, STRING, ConfigResource
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, BrokerUnreachable, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.store.quota_store import ConfigChange
 from proxy.wire.errors import ProtocolError
 
+LAYERS_HELP: Final = "The quotas of all topics and brokers, and whether the file or a tool has set them."
 DEFAULT_TOPIC: Final[ResourceKey] = (TOPIC_TYPE, DEFAULT_RESOURCE)
 
 
@@ -121,6 +125,8 @@ class ResourceConfigs:
             sees = broker.rights.sees_configs or result.key == DEFAULT_TOPIC
             if result.error_code == ErrorCode.none and sees:
                 self._add(request, result, names.get(result.key))
+            if result.error_code == ErrorCode.none and LAYERS in (names.get(result.key) or ()):
+                await self._add_layers(request, result, yielder)
             await yielder.step()
         return write_describe_response(request, results, throttle_time_ms)
 
@@ -131,6 +137,14 @@ class ResourceConfigs:
             return
         keys = self._rules.keys(resource.type)
         add_configs(request, result, entries_of(resource, keys, self._store.configs, names))
+
+    async def _add_layers(self, request: DescribeRequest, result: DescribeResult, yielder: Yielder) -> None:
+        """Add LAYERS to a result for the topic `<default>`. Older versions have no room for its text."""
+        if result.key == DEFAULT_TOPIC and request.flexible:
+            text = await self._store.layers(self._rules, yielder)
+            text_source = ((text, TOPIC_CONFIG),)
+            entry = ConfigEntry(LAYERS, text, TOPIC_CONFIG, STRING, LAYERS_HELP, text_source)
+            add_configs(request, result, [entry])
 
     # Alter
 
@@ -177,7 +191,7 @@ class ResourceConfigs:
         if resource is None and requested.key[0] != BROKER_TYPE:
             return _PlannedResource(requested, list(requested.ops))
         keys = self._rules.keys(resource.type) if resource is not None else {}
-        names = {*keys, EXPIRES_AT_MS} if keys else set()
+        names = {*keys, *NOT_CONFIGS} if keys else set()
         quota_ops = [op for op in requested.ops if op.name in names]
         shared = self._rules.forwarded if requested.key != DEFAULT_TOPIC else ()
         forwarded = [op for op in requested.ops if op.name not in names or op.name in shared]
@@ -208,17 +222,23 @@ class ResourceConfigs:
 
     def _change(self, resource: ConfigResource, plan: Plan, request: AlterRequest) -> ConfigChange | None:
         values = plan.values
-        if not values and not plan.end_temporary:
+        if not values and not plan.end_temporary and not plan.back_to_file:
             return None
         if not self._store.off:
             self._store.check_open()
-            return ConfigChange(resource, values, plan.expires_at_ms, plan.end_temporary)
+            return ConfigChange(
+                resource, values, plan.expires_at_ms, plan.end_temporary, back_to_file=plan.back_to_file
+            )
         current = self._store.configs.get(resource, {})
         if request.replaces:
             # AlterConfigs removes the configs that it does not name, except those that only the file can
             # change.
             values = {name: value for name, value in values.items() if value is not None}
-        if plan.expires_at_ms or any(value != current.get(name) for name, value in values.items()):
+        if (
+            plan.expires_at_ms
+            or plan.back_to_file
+            or any(value != current.get(name) for name, value in values.items())
+        ):
             raise RequestRejected(ErrorCode.policy_violation, self._store.off)
         return None
 

@@ -35,6 +35,15 @@ EXPIRES_AT_MS: Final = "expires.at.ms"
 """Not a config. If it is set, the other quotas of the resource in the request hold until then; if it is
 deleted, the resource's temporary values end.
 """
+BACK_TO_FILE: Final = "back.to.file"
+"""Not a config. If it is set, a deletion in the request drops what tools have set or deleted, so that the
+file's value takes effect again; without deletions, this concerns all quotas of the resource.
+"""
+LAYERS: Final = "quota.layers"
+"""Not a config. DescribeConfigs of the topic `<default>` returns it only if the request names it: the quotas
+of all topics and brokers with their sources, as JSON (layers.py).
+"""
+NOT_CONFIGS: Final = (EXPIRES_AT_MS, BACK_TO_FILE)
 _DIGITS: Final = 20
 """More than any time in ms has; int() of a text of unbounded length takes quadratic time."""
 Configs = Mapping[ConfigResource, Mapping[str, str]]
@@ -64,6 +73,8 @@ class Plan:
     """Until when `values` hold, in ms since the epoch; None for no end."""
     end_temporary: bool = False
     """Whether the resource's temporary values end now."""
+    back_to_file: bool = False
+    """Whether removals return the values to the file."""
 
 
 def plan_of(
@@ -73,22 +84,34 @@ def plan_of(
     replaces: bool,
     now_ms: int,
 ) -> Plan:
-    """Return the plan for ops on `keys` and EXPIRES_AT_MS. Raises RequestRejected."""
-    expiries = [op for op in ops if op.name == EXPIRES_AT_MS]
-    values = changes_of([op for op in ops if op.name != EXPIRES_AT_MS], keys, current, replaces)
-    if not expiries:
+    """Return the plan for ops on `keys` and NOT_CONFIGS. Raises RequestRejected."""
+    special = {op.name: op for op in ops if op.name in NOT_CONFIGS}
+    values = changes_of([op for op in ops if op.name not in NOT_CONFIGS], keys, current, replaces)
+    if not special:
         return Plan(values)
-    if len(expiries) > 1:
-        raise RequestRejected(
-            ErrorCode.invalid_request, f"Error due to duplicate config keys: {EXPIRES_AT_MS}"
-        )
-    if replaces:
-        problem = "is only supported in IncrementalAlterConfigs: AlterConfigs sets permanent values"
-        raise RequestRejected(ErrorCode.invalid_config, f"{EXPIRES_AT_MS} {problem}")
-    [op] = expiries
+    _check_special(ops, replaces)
+    if BACK_TO_FILE in special:
+        return Plan(values, back_to_file=True)
+    op = special[EXPIRES_AT_MS]
     if op.operation == DELETE:
         return Plan(values, end_temporary=True)
     return Plan(values, _end(op, values, now_ms))
+
+
+def _check_special(ops: Sequence[ConfigOp], replaces: bool) -> None:
+    names = [op.name for op in ops if op.name in NOT_CONFIGS]
+    for name in names:
+        if names.count(name) > 1:
+            raise RequestRejected(ErrorCode.invalid_request, f"Error due to duplicate config keys: {name}")
+    if replaces:
+        problem = "is only supported in IncrementalAlterConfigs: AlterConfigs sets permanent values"
+        raise RequestRejected(ErrorCode.invalid_config, f"{names[0]} {problem}")
+    if len(names) > 1:
+        raise RequestRejected(ErrorCode.invalid_config, f"{' and '.join(names)} exclude each other")
+    for op in ops:
+        sets_true = op.operation == SET and (op.value or "").strip().lower() == "true"
+        if op.name == BACK_TO_FILE and not sets_true:
+            raise RequestRejected(ErrorCode.invalid_config, f"{BACK_TO_FILE} must be set to true")
 
 
 def _end(op: ConfigOp, values: Mapping[str, str | None], now_ms: int) -> int:

@@ -10,9 +10,12 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.broker import Broker
 from proxy.admin.rejected import RequestRejected
+from proxy.admin.yielder import Yielder
 from proxy.errors import UpstreamUnavailable
+from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity
-from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.store.layer_report import ConfigReport, add_resource, encode_report
 from proxy.store.quota_store import ConfigChange, Conflict, QuotaStore, StoreOff, StoreUnavailable
 from proxy.wire.cursor import NO_ID
 
@@ -43,6 +46,18 @@ class ConfigsStore:
     def has_set(self, resource: ConfigResource) -> bool:
         """Whether a tool has set or removed any config of a topic or a broker."""
         return self._store.has_set(resource)
+
+    async def layers(self, rules: ConfigRules, yielder: Yielder) -> str:
+        """Return the configs of all topics and brokers in all layers, as JSON (proxy.store.layer_report)."""
+        layers, now_ms = self._store.config_layers, self._store.now_ms()
+        report = ConfigReport(
+            names={type: sorted(rules.keys(type)) for type in (TOPIC, BROKER)}, topics={}, brokers={}
+        )
+        resources = dict.fromkeys([*layers.file.entities(), *layers.tools.entities()])
+        for resource in resources:
+            add_resource(report, resource, layers, now_ms)
+            await yielder.step()
+        return encode_report(report)
 
     def check_open(self) -> None:
         """Raise RequestRejected if it is known that nothing can be stored now."""

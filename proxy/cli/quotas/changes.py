@@ -1,10 +1,10 @@
 """The difference between existing and wanted quotas, and the alterations that remove it."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from proxy.cli.quotas.entity import Entity, Place, Quotas, show_entity, sort_key
-from proxy.cli.quotas.values import show_number
+from proxy.cli.quotas.entity import Entity, Place, Quotas, Value, section, show_entity, sort_key
+from proxy.cli.quotas.values import show_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,55 +13,90 @@ class QuotaChange:
 
     entity: Entity
     key: str
-    before: float | None
-    after: float | None
+    before: Value | None
+    after: Value | None
+    of_file: Value | None = None
+    """For a removal: the value of the proxy's configuration file, which applies afterwards."""
 
     def __str__(self) -> str:
         """The line that `diff` shows: `~ user alice: producer_byte_rate 1000 -> 2000`."""
         what = f"{show_entity(self.entity)}: {self.key}"
         if self.before is None and self.after is not None:
-            return f"+ {what} {show_number(self.after)}"
+            return f"+ {what} {show_value(self.after)}"
         if self.before is not None and self.after is None:
-            return f"- {what} {show_number(self.before)}"
+            then = "" if self.of_file is None else f" ({show_value(self.of_file)} in the proxy's file)"
+            return f"- {what} {show_value(self.before)}{then}"
         assert self.before is not None
         assert self.after is not None
-        return f"~ {what} {show_number(self.before)} -> {show_number(self.after)}"
+        return f"~ {what} {show_value(self.before)} -> {show_value(self.after)}"
 
 
 @dataclass(frozen=True, slots=True)
 class EntityAlteration:
-    """An entry of AlterClientQuotas: the keys to set; None removes a key."""
+    """A change of one entity: the keys to set; None removes a key.
+
+    back_to_file: a removal drops what tools have set or removed, so that the value of the proxy's
+    configuration file applies. Without keys, this concerns all quotas of the entity. Only quota proxies
+    support it.
+    """
 
     entity: Entity
-    values: dict[str, float | None]
+    values: Mapping[str, Value | None]
+    back_to_file: bool = False
 
 
 def compare(
-    have: Quotas, want: Quotas, *, prune: bool, ignored: Container[Place] = frozenset()
+    have: Quotas,
+    want: Quotas,
+    *,
+    prune: Collection[str] = (),
+    ignored: Container[Place] = frozenset(),
+    of_file: Quotas | None = None,
 ) -> list[QuotaChange]:
-    """The changes that turn `have` into `want`, in a stable order. Quotas are removed only with `prune`.
+    """The changes that turn `have` into `want`, in a stable order.
 
-    `ignored` quotas are not changed.
+    prune    the sections (SECTIONS) in which quotas that `want` lacks are removed
+    ignored  quotas that are not changed
+    of_file  the quotas of the proxy's configuration file, which are not removed
     """
     changes: list[QuotaChange] = []
-    entities = {**want, **have} if prune else want
-    for entity in sorted(entities, key=sort_key):
+    for entity in sorted({**want, **{each: () for each in have if section(each) in prune}}, key=sort_key):
         old, new = have.get(entity, {}), want.get(entity, {})
-        keys = {**old, **new} if prune else new
-        changes += [
-            QuotaChange(entity, key, old.get(key), new.get(key))
-            for key in sorted(keys)
-            if old.get(key) != new.get(key) and (entity, key) not in ignored
-        ]
+        file = (of_file or {}).get(entity, {})
+        keys = {**old, **new} if section(entity) in prune else new
+        for key in sorted(keys):
+            if old.get(key) == new.get(key) or (entity, key) in ignored:
+                continue
+            if key not in new and old[key] == file.get(key):
+                continue
+            in_file = file.get(key) if key not in new else None
+            changes.append(QuotaChange(entity, key, old.get(key), new.get(key), in_file))
     return changes
 
 
-def alterations(changes: Iterable[QuotaChange]) -> list[EntityAlteration]:
-    """The changes by entity. Each entity occurs once: a broker rejects a second entry for it (error 42)."""
-    by_entity: dict[Entity, dict[str, float | None]] = {}
+def kept(want: Quotas, of_file: Quotas, prune: Collection[str]) -> list[Place]:
+    """The quotas that `want` lacks and a prune leaves, because the proxy's configuration file has them."""
+    return [
+        (entity, key)
+        for entity, values in of_file.items()
+        if section(entity) in prune
+        for key in values
+        if key not in want.get(entity, {})
+    ]
+
+
+def alterations(changes: Iterable[QuotaChange], *, back_to_file: bool = False) -> list[EntityAlteration]:
+    """The changes by entity. Each entity occurs once: a broker rejects a second entry for it (error 42).
+
+    back_to_file: the server supports removals that never hide the values of its file.
+    """
+    by_entity: dict[Entity, dict[str, Value | None]] = {}
     for change in changes:
         by_entity.setdefault(change.entity, {})[change.key] = change.after
-    return [EntityAlteration(entity, values) for entity, values in by_entity.items()]
+    return [
+        EntityAlteration(entity, values, back_to_file and None in values.values())
+        for entity, values in by_entity.items()
+    ]
 
 
 def summary(changes: Iterable[QuotaChange]) -> str:

@@ -18,7 +18,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.entity import Entity, Quotas, make_entity
-from proxy.cli.quotas.values import EXPIRES_AT_MS
+from proxy.cli.quotas.values import BACK_TO_FILE, EXPIRES_AT_MS
 from proxy.errors import BadResponse, QuotaProxyError, UpstreamUnavailable
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
 from proxy.upstream.cluster_access import ClusterAccess
@@ -41,6 +41,8 @@ _DEFAULT: Final = i8(1)
 _ANY: Final = i8(2)
 LASTING: Final = "lasting"
 """The proxy's own filter type: quotas without temporary values (docs/quotas-as-code.md)."""
+OF_FILE: Final = "file"
+"""The name of LASTING for the quotas of the proxy's configuration file."""
 
 
 class QuotasRejected(QuotaProxyError):
@@ -105,23 +107,32 @@ class QuotaClient:
 
     async def describe_lasting(self) -> Quotas:
         """All quotas without temporary values."""
-        lasting = ComponentData(entity_type=LASTING, match_type=_ANY, match=None)
+        lasting = await self._describe_layer(_ANY, None)
+        # All quotas of a plain broker are lasting.
+        return await self.describe() if lasting is None else lasting
+
+    async def describe_file(self) -> Quotas | None:
+        """The lasting quotas of the proxy's configuration file; None from a server that is no proxy."""
+        return await self._describe_layer(_EXACT, OF_FILE)
+
+    async def _describe_layer(self, match_type: i8, match: str | None) -> Quotas | None:
+        """None if the server does not know the entity type LASTING, as a plain broker does not."""
+        layer = ComponentData(entity_type=LASTING, match_type=match_type, match=match)
         try:
-            return await self._describe(DescribeClientQuotasRequest(components=(lasting,), strict=False))
+            return await self._describe(DescribeClientQuotasRequest(components=(layer,), strict=False))
         except QuotasRejected as rejected:
             if rejected.code not in (ErrorCode.unsupported_version, ErrorCode.invalid_request):
                 raise
-            # A plain broker does not know this entity type; all its quotas are lasting.
-            return await self.describe()
+            return None
 
     async def _describe(self, request: DescribeClientQuotasRequest) -> Quotas:
         for pause in (*self._pauses, None):
-            response = await self._ask(request, DescribeClientQuotasResponse)
+            response = await self.ask(request, DescribeClientQuotasResponse)
             if pause is None or not response.error_code.retriable:
                 break
             await asyncio.sleep(pause)
         if response.error_code != ErrorCode.none:
-            raise QuotasRejected(response.error_code, _reason(response.error_code, response.error_message))
+            raise QuotasRejected(response.error_code, reason(response.error_code, response.error_message))
         return {
             make_entity((part.entity_type, part.entity_name) for part in entry.entity): {
                 value.key: float(value.value) for value in entry.values
@@ -156,7 +167,7 @@ class QuotaClient:
         waiting = {entry.entity: entry for entry in batch}
         for pause in (*self._pauses, None):
             request = _alter_request(waiting.values(), validate_only)
-            response = await self._ask(request, AlterClientQuotasResponse)
+            response = await self.ask(request, AlterClientQuotasResponse)
             retriable: dict[Entity, EntityAlteration] = {}
             for result in response.entries:
                 entity = make_entity((part.entity_type, part.entity_name) for part in result.entity)
@@ -176,7 +187,7 @@ class QuotaClient:
             await asyncio.sleep(pause)
         return rejections
 
-    async def _ask(self, request: RequestPayload, kind: type[Response]) -> Response:
+    async def ask(self, request: RequestPayload, kind: type[Response]) -> Response:
         """The response. Without one, the request is retried if the server has responded before."""
         clock = asyncio.get_running_loop().time
         give_up_at = clock() + PATIENCE_SECONDS
@@ -255,7 +266,7 @@ def _alter_request(
                     alter_request.OpData(
                         key=key, value=f64(0.0 if value is None else value), remove=value is None
                     )
-                    for key, value in entry.values.items()
+                    for key, value in _ops(entry)
                 ),
             )
             for entry in entries
@@ -263,13 +274,25 @@ def _alter_request(
     )
 
 
+def _ops(entry: EntityAlteration) -> Iterator[tuple[str, float | None]]:
+    """The keys and values of the entry; None removes a key."""
+    for key, value in entry.values.items():
+        assert not isinstance(value, str), "a config is no client quota"
+        yield key, value
+    if entry.back_to_file:
+        yield BACK_TO_FILE, 1.0
+
+
 def _rejection(entry: EntityAlteration, code: ErrorCode, message: str | None) -> str:
-    reason = _reason(code, message)
+    why = reason(code, message)
     if EXPIRES_AT_MS in entry.values and f"configuration key {EXPIRES_AT_MS}" in (message or ""):
-        return f"{reason} (only a quota proxy supports temporary quotas, a plain Kafka broker does not)"
-    return reason
+        return f"{why} (only a quota proxy supports temporary quotas, a plain Kafka broker does not)"
+    if entry.back_to_file and f"configuration key {BACK_TO_FILE}" in (message or ""):
+        return f"{why} (only a quota proxy has a configuration file to return to)"
+    return why
 
 
-def _reason(code: ErrorCode, message: str | None) -> str:
+def reason(code: ErrorCode, message: str | None) -> str:
+    """The server's message and the name of its error."""
     name = code.name.upper()
     return f"{message} ({name})" if message else name

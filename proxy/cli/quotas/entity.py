@@ -9,16 +9,26 @@ from collections.abc import Iterable
 from typing import Final
 
 from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
+from proxy.quota.limits.resources import BROKER, TOPIC
 
-TYPES: Final = (USER, CLIENT_ID, IP)
-"""Kafka's entity types, in display order."""
+CLIENT_TYPES: Final = (USER, CLIENT_ID, IP)
+"""Kafka's entity types of client quotas, in display order."""
+TYPES: Final = (*CLIENT_TYPES, TOPIC, BROKER)
+"""Those, and the resources whose configs are quotas of the proxy."""
+CLIENTS: Final = "clients"
+TOPICS: Final = "topics"
+BROKERS: Final = "brokers"
+SECTIONS: Final = (CLIENTS, TOPICS, BROKERS)
+"""The keys below `quotas` in a file."""
 
 Entity = tuple[tuple[str, str | None], ...]
 """(type, name) of each part, in the order of TYPES; the name is None for Kafka's default entity."""
 Place = tuple[Entity, str]
 """One quota: its entity and its key."""
-Quotas = dict[Entity, dict[str, float]]
-"""Each entity's quotas: AlterClientQuotas' key to its value."""
+Value = float | str
+"""A client quota has a number; a config of a topic or a broker has a text."""
+Quotas = dict[Entity, dict[str, Value]]
+"""Each entity's quotas: the key of AlterClientQuotas or the name of the config, and its value."""
 
 _PLAIN: Final = re.compile(r"[\w@./:+=*%-]*\w[\w@./:+=*%-]*")
 
@@ -33,9 +43,23 @@ def make_entity(parts: Iterable[tuple[str, str | None]]) -> Entity:
     return tuple(sorted(parts, key=lambda part: type_order(part[0])))
 
 
+def section(entity: Entity) -> str:
+    """The key of SECTIONS under which a file has the entity."""
+    return {TOPIC: TOPICS, BROKER: BROKERS}.get(entity[0][0], CLIENTS) if entity else CLIENTS
+
+
+def of_section(quotas: Quotas, *sections: str) -> Quotas:
+    """The quotas of these sections."""
+    return {entity: values for entity, values in quotas.items() if section(entity) in sections}
+
+
 def sort_key(entity: Entity) -> tuple[object, ...]:
-    """Sort key: users, then client ids, then addresses; names before the default entity."""
-    return tuple((*type_order(kind), name is None, name or "") for kind, name in entity)
+    """Sort key: users, client ids, addresses, topics, brokers; names before the default entity."""
+    return tuple((*type_order(kind), name is None, *_name_key(kind, name or "")) for kind, name in entity)
+
+
+def _name_key(kind: str, name: str) -> tuple[int, str]:
+    return (int(name) if kind == BROKER and name.isdigit() else 0, name)
 
 
 def show_entity(entity: Entity) -> str:

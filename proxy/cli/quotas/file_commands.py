@@ -8,15 +8,18 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from proxy.cli.quotas.changes import QuotaChange, alterations, compare, summary
+from proxy.cli.quotas.changes import QuotaChange, alterations, compare, kept, summary
 from proxy.cli.quotas.client import QuotaClient
-from proxy.cli.quotas.entity import Quotas
+from proxy.cli.quotas.config_client import ConfigClient
+from proxy.cli.quotas.entity import BROKERS, CLIENTS, TOPICS, of_section, section
 from proxy.cli.quotas.options import bootstrap_option, dry_run_option
 from proxy.cli.quotas.output import YAML, render
 from proxy.cli.quotas.quota_file import QuotaFile, read_quotas
 from proxy.cli.quotas.sending import send
+from proxy.cli.quotas.server_quotas import ServerQuotas, read_server
 from proxy.cli.quotas.whole_file import write_whole
-from proxy.errors import QuotaProxyError
+from proxy.errors import QuotaProxyError, SettingsError
+from proxy.quota.identity import DEFAULT_IN_YAML
 from proxy.store.yaml_file import EXPIRES, SCOPE
 from proxy.upstream.cluster_access import ClusterAccess
 
@@ -34,15 +37,15 @@ def export(cluster: ClusterAccess, out: Path | None) -> None:
     """Write all quotas as YAML.
 
     `import` and the proxy's configuration accept the file. It has the lasting quotas, without temporary
-    values.
+    values. From a plain broker, it has the quotas of clients only.
     """
-    quotas = asyncio.run(_describe(cluster))
-    text, whole = render(quotas, YAML)
+    server = asyncio.run(_describe(cluster))
+    text, whole = render(server.lasting, YAML, server.sections)
     if out is None:
         click.echo(text, nl=False)
     else:
         _write(out, text)
-        click.echo(f"{out}: {len(quotas)} entities", err=True)
+        click.echo(f"{out}: {len(server.lasting)} entities", err=True)
     if not whole:
         sys.exit(1)
 
@@ -56,12 +59,16 @@ def export(cluster: ClusterAccess, out: Path | None) -> None:
 def import_(cluster: ClusterAccess, file: Path, prune: bool, dry_run: bool, yes: bool) -> None:
     """Set the quotas of a file.
 
-    FILE is written by `export`, or is a proxy's configuration, of which only quotas.clients is read. Entries
-    with `expires` are ignored. Without --prune, quotas that are not in the file do not change.
+    FILE is written by `export`, or is a proxy's configuration, of which only quotas.clients, quotas.topics
+    and quotas.brokers are read. Entries with `expires` are ignored. Without --prune, quotas that are not in
+    the file do not change.
+
+    --prune concerns only those of the three keys that FILE has, and never removes a quota of the proxy's own
+    configuration file: if tools have changed one, it returns to the value there.
 
     `diff` shows what `import` would change.
     """
-    sys.exit(asyncio.run(_import(cluster, _read(file), prune, dry_run, yes)))
+    sys.exit(asyncio.run(_import(cluster, file, _read(file), prune, dry_run, yes)))
 
 
 @click.command()
@@ -81,8 +88,8 @@ def diff(cluster: ClusterAccess, file: Path, prune: bool) -> None:
     The exit code is 0 if nothing differs, 1 if something does.
     """
     want = _read(file)
-    have = asyncio.run(_describe(cluster))
-    changes = compare(have, want.lasting, prune=prune, ignored=want.temporary)
+    server = asyncio.run(_describe(cluster))
+    changes = _compare(file, server, want, prune)
     for change in changes:
         click.echo(str(change))
     if changes:
@@ -90,21 +97,55 @@ def diff(cluster: ClusterAccess, file: Path, prune: bool) -> None:
         sys.exit(1)
 
 
-async def _describe(cluster: ClusterAccess) -> Quotas:
+async def _describe(cluster: ClusterAccess) -> ServerQuotas:
     async with QuotaClient(cluster) as client:
-        return await client.describe_lasting()
+        return await read_server(client, ConfigClient(client, cluster))
 
 
-async def _import(cluster: ClusterAccess, want: QuotaFile, prune: bool, dry_run: bool, yes: bool) -> int:
+def _compare(file: Path, server: ServerQuotas, want: QuotaFile, prune: bool) -> list[QuotaChange]:
+    """The changes that an import makes. Raises SettingsError if the server cannot have quotas of the file."""
+    _check_server(file, server, want)
+    sections = want.sections & set(server.sections) if prune else frozenset()
+    of_file = server.of_file or {}
+    changes = compare(
+        server.lasting, want.lasting, prune=sections, ignored=want.temporary, of_file=server.of_file
+    )
+    left = kept(want.lasting, of_file, sections)
+    if left:
+        what = f"{len(left)} quotas of the proxy's configuration file are not in {file}"
+        click.echo(f"{what}, and are not removed: change them in the configuration file", err=True)
+    return changes
+
+
+def _check_server(file: Path, server: ServerQuotas, want: QuotaFile) -> None:
+    resources = of_section(want.lasting, TOPICS, BROKERS)
+    if not resources:
+        return
+    if server.sections == (CLIENTS,):
+        problem = "the server is no quota proxy of this version, and has no quotas of topics and brokers"
+        raise SettingsError(problem, ("quotas",), file=file)
+    for entity, values in resources.items():
+        for name in values:
+            if name not in server.names:
+                key = ("quotas", section(entity), entity[0][1] or DEFAULT_IN_YAML, name)
+                advice = "add a replication listener to the proxy, or set it on the brokers"
+                raise SettingsError(f"the proxy leaves this config to the brokers; {advice}", key, file=file)
+
+
+async def _import(
+    cluster: ClusterAccess, file: Path, want: QuotaFile, prune: bool, dry_run: bool, yes: bool
+) -> int:
     async with QuotaClient(cluster) as client:
-        changes = compare(await client.describe_lasting(), want.lasting, prune=prune, ignored=want.temporary)
+        configs = ConfigClient(client, cluster)
+        server = await read_server(client, configs)
+        changes = _compare(file, server, want, prune)
         if dry_run:
             for change in changes:
                 click.echo(str(change))
-        elif not yes:
-            _confirm(changes)
-        entries = alterations(changes)
-        rejected = await send(client, entries, validate_only=dry_run)
+        else:
+            _confirm(changes, ask=not yes)
+        entries = alterations(changes, back_to_file=server.of_file is not None)
+        rejected = await send(client, configs, entries, validate_only=dry_run)
     equal = len(want.lasting.keys() - {entry.entity for entry in entries})
     done = "would be altered" if dry_run else "altered"
     click.echo(
@@ -128,9 +169,12 @@ def _read(file: Path) -> QuotaFile:
     return read
 
 
-def _confirm(changes: Sequence[QuotaChange]) -> None:
+def _confirm(changes: Sequence[QuotaChange], *, ask: bool) -> None:
+    """List what is removed, and ask for confirmation."""
     removed = [change for change in changes if change.after is None]
-    if removed:
+    for change in removed:
+        click.echo(str(change), err=True)
+    if removed and ask:
         entities = len({change.entity for change in removed})
         click.confirm(f"Remove {len(removed)} quotas of {entities} entities?", abort=True, err=True)
 

@@ -13,6 +13,7 @@ from proxy.cli.quotas.entity import Entity, make_entity
 from proxy.cli.quotas.values import parse_duration, parse_time
 from proxy.errors import SettingsError
 from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
+from proxy.quota.limits.resources import BROKER, TOPIC, broker_name
 from proxy.security.access import PLAINTEXT
 from proxy.upstream.addresses import split_address
 from proxy.upstream.cluster_access import ClusterAccess
@@ -23,6 +24,8 @@ NAMED: Final = {
     USER: ("NAME", "The user with this name.", "user"),
     CLIENT_ID: ("NAME", "The client id with this name.", "client id"),
     IP: ("ADDRESS", "The IP address; with a quota proxy also a network such as 10.0.0.0/8.", "IP address"),
+    TOPIC: ("NAME", "The topic with this name (quota proxies only).", "topic"),
+    BROKER: ("ID", "The broker with this node id (quota proxies only).", "broker"),
 }
 """For each entity type: the metavar and help of its option, and its name in a sentence."""
 
@@ -139,6 +142,13 @@ def _entity(named: dict[str, str | None], default: dict[str, bool]) -> Entity:
             raise click.UsageError(f"--{kind} and --{kind}-default exclude each other; keep one of them")
         if name in ("", DEFAULT_IN_YAML):
             raise click.UsageError(f"--{kind} requires a name; use --{kind}-default for the default entity")
+        if name is not None and kind == BROKER:
+            name = broker_name(name)
+            if name is None:
+                raise click.UsageError("--broker requires a broker's node id, such as 1")
         if name is not None or default[kind]:
             parts.append((kind, name))
+    alone = [kind for kind, _ in parts if kind in (TOPIC, BROKER)]
+    if alone and len(parts) > 1:
+        raise click.UsageError(f"--{alone[0]} excludes the other options for entities")
     return make_entity(parts)

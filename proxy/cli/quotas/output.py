@@ -1,14 +1,14 @@
 """Quotas as text in the format that the user chose: a table, YAML or JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import click
 from rich.cells import cell_len
 
-from proxy.cli.quotas.entity import Quotas, show_entity, show_name, sort_key, type_order
+from proxy.cli.quotas.entity import CLIENTS, Quotas, show_entity, show_name, sort_key, type_order
 from proxy.cli.quotas.quota_file import has_shape, to_json, to_yaml
-from proxy.cli.quotas.values import show_number
+from proxy.cli.quotas.values import show_value
 
 TABLE: Final = "table"
 YAML: Final = "yaml"
@@ -25,32 +25,32 @@ format_option = click.option(
 )
 
 
-def render(quotas: Quotas, form: str) -> tuple[str, bool]:
-    """The text, and whether it contains all quotas. Entities that a file cannot represent are reported on
-    standard error.
+def render(quotas: Quotas, form: str, sections: Collection[str] = (CLIENTS,)) -> tuple[str, bool]:
+    """YAML or JSON, and whether it contains all quotas. Entities that a file cannot represent are reported on
+    standard error. `sections` are written even if they are empty.
     """
-    if form == TABLE and not quotas:
-        click.echo("no quotas", err=True)
-        return "", True
-    if form == TABLE:
-        return "".join(f"{line}\n" for line in quota_table(quotas)), True
     fit = {entity: values for entity, values in quotas.items() if has_shape(entity)}
     for entity in quotas.keys() - fit.keys():
         reason = "in a file this name means Kafka's default entity"
         click.echo(f"quota-proxy: {show_entity(entity)}: omitted: {reason}", err=True)
-    return (to_yaml if form == YAML else to_json)(fit), len(fit) == len(quotas)
+    return (to_yaml if form == YAML else to_json)(fit, sections), len(fit) == len(quotas)
 
 
 def quota_table(quotas: Quotas) -> list[str]:
-    """A row for each entity, and a column for each entity type and each quota that occurs."""
+    """Client quotas: a row for each entity, and a column for each entity type and each quota that occurs."""
     used = sorted({part[0] for entity in quotas for part in entity}, key=type_order)
     keys = sorted({key for values in quotas.values() for key in values})
     rows = []
     for entity in sorted(quotas, key=sort_key):
         names, values = dict(entity), quotas[entity]
         row = [show_name(names[kind]) if kind in names else NOTHING for kind in used]
-        rows.append(row + [show_number(values[key]) if key in values else NOTHING for key in keys])
+        rows.append(row + [show_value(values[key]) if key in values else NOTHING for key in keys])
     return columns((*used, *keys), rows)
+
+
+def config_table(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Configs of topics and brokers: entity, config, value, and where the value comes from."""
+    return columns(("entity", "config", "value", "from"), rows)
 
 
 def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -1,26 +1,47 @@
-"""Quotas as a file: `quotas: {clients: [{entity: {user: alice}, producer_byte_rate: 1048576}]}`.
+"""Quotas as a file: `quotas: {clients: [{entity: {user: alice}, producer_byte_rate: 1048576}],
+topics: {orders: {producer.byte.rate: 1048576}}, brokers: {<default>: {...}}}`.
 
-The format is that of the proxy's configuration, of which only quotas.clients is read here, in YAML or JSON.
-The names and values of quotas are validated by the server, so a file can have those of any version.
+The format is that of the proxy's configuration, of which only these three keys are read here, in YAML or
+JSON. The names and values of client quotas are validated by the server, so a file can have those of any
+version. Those of topics and brokers are validated here, as the proxy validates them in its configuration.
 """
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from proxy.cli.quotas.entity import TYPES, Entity, Place, Quotas, make_entity, show_entity, sort_key
-from proxy.cli.quotas.values import EXPIRES_AT_MS, parse_number, plain_number
+from proxy.cli.quotas.entity import (
+    BROKERS,
+    CLIENT_TYPES,
+    CLIENTS,
+    SECTIONS,
+    TOPICS,
+    Entity,
+    Place,
+    Quotas,
+    Value,
+    make_entity,
+    of_section,
+    section,
+    show_entity,
+    sort_key,
+)
+from proxy.cli.quotas.values import BACK_TO_FILE, EXPIRES_AT_MS, parse_number, plain_number
 from proxy.config import document
 from proxy.config.convert import show, unknown
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import DEFAULT_IN_YAML
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, FALSE, TRUE
 from proxy.store.yaml_file import ENTITY, EXPIRES, SCOPE
+from proxy.store.yaml_resources import read_resources
 
-CLIENTS: Final[KeyPath] = ("quotas", "clients")
+QUOTAS: Final = "quotas"
+_AT: Final[KeyPath] = (QUOTAS, CLIENTS)
 _NOT_IN_YAML: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """Characters that JSON allows unescaped in a string, and that YAML forbids or reads as line breaks."""
 
@@ -28,29 +49,40 @@ _NOT_IN_YAML: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 @dataclass(frozen=True, slots=True)
 class QuotaFile:
     """The content of a file: its lasting quotas, the places of its temporary ones (with `expires`), the
-    entities that have a `scope`, and whether it has `quotas.scope`.
+    entities that have a `scope`, whether it has `quotas.scope`, and which of SECTIONS it has.
     """
 
     lasting: Quotas
     temporary: frozenset[Place]
     scoped: frozenset[Entity] = frozenset()
     has_default_scope: bool = False
+    sections: frozenset[str] = frozenset(SECTIONS)
 
 
 def read_quotas(path: Path) -> QuotaFile:
     """Read the file. Raises SettingsError with the file, the line and the key."""
     file = document.read(path)
     try:
-        read = _read_clients(_clients(file.value))
+        quotas = _sections(file.value)
+        read = _read_clients(quotas.get(CLIENTS, []))
+        resources = _read_resources(quotas)
     except SettingsError as error:
         raise file.locate(error) from error
-    return replace(read, has_default_scope=_has(file.value, (CLIENTS[0], SCOPE)))
+    return replace(
+        read,
+        lasting={**read.lasting, **resources},
+        has_default_scope=SCOPE in quotas,
+        sections=frozenset(name for name in SECTIONS if name in quotas),
+    )
 
 
-def to_yaml(quotas: Quotas) -> str:
-    """The quotas as YAML, in a stable order: two exports differ only where quotas differ."""
+def to_yaml(quotas: Quotas, sections: Collection[str] = (CLIENTS,)) -> str:
+    """The quotas as YAML, in a stable order: two exports differ only where quotas differ.
+
+    `sections` are written even if they are empty.
+    """
     return yaml.dump(
-        _shape(quotas),
+        _shape(quotas, sections),
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
@@ -59,9 +91,9 @@ def to_yaml(quotas: Quotas) -> str:
     )
 
 
-def to_json(quotas: Quotas) -> str:
+def to_json(quotas: Quotas, sections: Collection[str] = (CLIENTS,)) -> str:
     """The quotas as JSON, which is valid YAML too."""
-    text = json.dumps(_shape(quotas), indent=2, ensure_ascii=False)
+    text = json.dumps(_shape(quotas, sections), indent=2, ensure_ascii=False)
     return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
@@ -70,40 +102,66 @@ def has_shape(entity: Entity) -> bool:
     return all(name != DEFAULT_IN_YAML for _, name in entity)
 
 
-def _clients(root: object) -> list[object]:
-    value = root
-    for place, part in enumerate(CLIENTS):
+def _sections(root: object) -> dict[str, object]:
+    """The mapping `quotas`. It has one of SECTIONS at least."""
+    if not isinstance(root, dict):
+        raise SettingsError(f"expected a mapping, got {show(root)}")
+    if QUOTAS not in root:
+        raise SettingsError("required; write `quotas: {clients: []}` for a file without quotas", (QUOTAS,))
+    quotas = root[QUOTAS]
+    if not isinstance(quotas, dict):
+        raise SettingsError(f"expected a mapping, got {show(quotas)}", (QUOTAS,))
+    if not any(name in quotas for name in SECTIONS):
+        advice = "write `clients: []` for a file without quotas"
+        raise SettingsError(f"expected {', '.join(SECTIONS)} or some of them; {advice}", (QUOTAS,))
+    return quotas
+
+
+def _read_resources(quotas: dict[str, object]) -> Quotas:
+    """The configs of topics and brokers, as the proxy's configuration has them."""
+    named: dict[str, dict[Any, object]] = {}
+    for name in (TOPICS, BROKERS):
+        value = quotas.get(name, {})
         if not isinstance(value, dict):
-            raise SettingsError(f"expected a mapping, got {show(value)}", CLIENTS[:place])
-        if part not in value:
-            raise SettingsError("required; write `clients: []` for a file without quotas", CLIENTS)
-        value = value[part]
-    if not isinstance(value, list):
-        raise SettingsError(f"expected a list, got {show(value)}", CLIENTS)
-    return value
+            raise SettingsError(f"expected a mapping, got {show(value)}", (QUOTAS, name))
+        named[name] = value
+    for topic in named[TOPICS]:
+        if not isinstance(topic, str):
+            advice = "put the name of the topic in quotes"
+            raise SettingsError(f"expected text, got {show(topic)}; {advice}", (QUOTAS, TOPICS, str(topic)))
+    for broker in named[BROKERS]:
+        if not isinstance(broker, (str, int)) or isinstance(broker, bool):
+            expected = f"expected a broker's node id or {DEFAULT_IN_YAML}"
+            raise SettingsError(f"{expected}, got {show(broker)}", (QUOTAS, BROKERS, str(broker)))
+    if not any(named.values()):
+        return {}
+    # The kinds of quota take a while to import, and files of client quotas do not need them.
+    from proxy.quota.config_rules import ConfigRules
+    from proxy.quota.kinds import load_kinds
+
+    layer = read_resources(named[TOPICS], named[BROKERS], ConfigRules(load_kinds()), (QUOTAS,))
+    found: Quotas = {}
+    for resource, values in layer.lasting.items():
+        entity: Entity = ((resource.type, None if resource.name == DEFAULT_RESOURCE else resource.name),)
+        found[entity] = {name: value for name, value in values.items() if value is not None}
+    return found
 
 
-def _has(value: object, key: KeyPath) -> bool:
-    for part in key:
-        if not isinstance(value, dict) or part not in value:
-            return False
-        value = value[part]
-    return True
-
-
-def _read_clients(clients: list[object]) -> QuotaFile:
+def _read_clients(clients: object) -> QuotaFile:
+    if not isinstance(clients, list):
+        raise SettingsError(f"expected a list, got {show(clients)}", _AT)
     quotas: dict[bool, Quotas] = {False: {}, True: {}}
     places: dict[tuple[Entity, bool], int] = {}
     scoped: set[Entity] = set()
     for place, entry in enumerate(clients):
-        at = (*CLIENTS, place)
+        at = (*_AT, place)
         if not isinstance(entry, dict):
             raise SettingsError(f"expected a mapping, got {show(entry)}", at)
         entity = _read_entity(entry, (*at, ENTITY))
         temporary = EXPIRES in entry
         first = places.setdefault((entity, temporary), place)
         if first != place:
-            other = spell((*CLIENTS, first))
+            other = spell((*_AT, first))
             problem = f"{other} is for {show_entity(entity)} as well; merge the two entries"
             raise SettingsError(problem, (*at, ENTITY))
         values = _read_values(entry, at)
@@ -120,11 +178,11 @@ def _read_entity(entry: dict[object, object], at: KeyPath) -> Entity:
         raise SettingsError("required", at)
     parts = entry[ENTITY]
     if not isinstance(parts, dict) or not parts:
-        raise SettingsError(f"expected a mapping of {', '.join(TYPES)}, got {show(parts)}", at)
+        raise SettingsError(f"expected a mapping of {', '.join(CLIENT_TYPES)}, got {show(parts)}", at)
     named: list[tuple[str, str | None]] = []
     for kind, name in parts.items():
-        if kind not in TYPES:
-            raise unknown((*at, str(kind)), TYPES)
+        if kind not in CLIENT_TYPES:
+            raise unknown((*at, str(kind)), CLIENT_TYPES)
         if not isinstance(name, str) or not name:
             advice = f"put the name in quotes, or write {DEFAULT_IN_YAML} for the default entity"
             raise SettingsError(f"expected text, got {show(name)}; {advice}", (*at, kind))
@@ -132,8 +190,8 @@ def _read_entity(entry: dict[object, object], at: KeyPath) -> Entity:
     return make_entity(named)
 
 
-def _read_values(entry: dict[object, object], at: KeyPath) -> dict[str, float]:
-    values: dict[str, float] = {}
+def _read_values(entry: dict[object, object], at: KeyPath) -> dict[str, Value]:
+    values: dict[str, Value] = {}
     for key, value in entry.items():
         if key in (ENTITY, EXPIRES, SCOPE):
             continue
@@ -141,6 +199,8 @@ def _read_values(entry: dict[object, object], at: KeyPath) -> dict[str, float]:
             raise SettingsError(f"expected the name of a quota, got {show(key)}", at)
         if key == EXPIRES_AT_MS:
             raise SettingsError(f"not allowed in a file; set {EXPIRES} to a time instead", (*at, key))
+        if key == BACK_TO_FILE:
+            raise SettingsError("not allowed in a file; use `quotas set --back-to-file`", (*at, key))
         try:
             values[key] = parse_number(value)
         except ValueError as error:
@@ -154,15 +214,44 @@ class _Line(dict[str, str]):
     """A mapping that is written on one line."""
 
 
-def _shape(quotas: Quotas) -> dict[str, Any]:
-    clients = [
-        {
-            ENTITY: _Line((kind, DEFAULT_IN_YAML if name is None else name) for kind, name in entity),
-            **{key: plain_number(value) for key, value in sorted(quotas[entity].items())},
-        }
-        for entity in sorted(quotas, key=sort_key)
-    ]
-    return {"quotas": {"clients": clients}}
+def _shape(quotas: Quotas, sections: Collection[str]) -> dict[str, Any]:
+    shaped: dict[str, Any] = {}
+    written = [name for name in SECTIONS if name in sections or of_section(quotas, name)]
+    for name in written:
+        mine = sorted(of_section(quotas, name), key=sort_key)
+        if name == CLIENTS:
+            shaped[name] = [_entry(entity, quotas[entity]) for entity in mine]
+        else:
+            shaped[name] = {_key(entity): _configs(quotas[entity]) for entity in mine}
+    return {QUOTAS: shaped}
+
+
+def _entry(entity: Entity, values: dict[str, Value]) -> dict[str, Any]:
+    named = _Line((kind, DEFAULT_IN_YAML if name is None else name) for kind, name in entity)
+    return {ENTITY: named, **{key: _plain(value) for key, value in sorted(values.items())}}
+
+
+def _key(entity: Entity) -> str | int:
+    """The key of a topic or a broker in its section."""
+    [(_, name)] = entity
+    if name is None:
+        return DEFAULT_IN_YAML
+    return int(name) if section(entity) == BROKERS else name
+
+
+def _configs(values: dict[str, Value]) -> dict[str, Any]:
+    return {key: _plain(value) for key, value in sorted(values.items())}
+
+
+def _plain(value: Value) -> str | float | bool:
+    """The value as YAML has it. Of configs, only those of type LONG are digits, and those of type BOOLEAN are
+    true or false.
+    """
+    if not isinstance(value, str):
+        return plain_number(value)
+    if value in (TRUE, FALSE):
+        return value == TRUE
+    return int(value) if value.removeprefix("-").isdigit() else value
 
 
 def _represent_line(dumper: yaml.SafeDumper, line: _Line) -> yaml.Node:

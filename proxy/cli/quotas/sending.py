@@ -7,11 +7,16 @@ import click
 
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import QuotaClient
-from proxy.cli.quotas.entity import show_entity
+from proxy.cli.quotas.config_client import ConfigClient
+from proxy.cli.quotas.entity import CLIENTS, section, show_entity
 
 
 async def send(
-    client: QuotaClient, entries: Sequence[EntityAlteration], *, validate_only: bool = False
+    client: QuotaClient,
+    configs: ConfigClient,
+    entries: Sequence[EntityAlteration],
+    *,
+    validate_only: bool = False,
 ) -> int:
     """Send the alterations, and return the number of rejected entities. Each is reported on standard error
     with the server's reason.
@@ -24,6 +29,8 @@ async def send(
 
     console = Console(stderr=True)
     rejected = 0
+    of_clients = [entry for entry in entries if section(entry.entity) == CLIENTS]
+    of_resources = [entry for entry in entries if section(entry.entity) != CLIENTS]
     with Progress(
         TextColumn("checking" if validate_only else "sending"),
         BarColumn(),
@@ -35,12 +42,15 @@ async def send(
         disable=len(entries) < 2 or not console.is_terminal,
     ) as progress:
         task = progress.add_task("", total=len(entries))
-        async for done, rejections in client.alter(entries, validate_only=validate_only):
-            progress.update(task, completed=done)
-            for rejection in rejections:
-                click.echo(
-                    f"quota-proxy: {show_entity(rejection.entity)}: not altered: {rejection.reason}",
-                    file=sys.stderr,
-                )
-            rejected += len(rejections)
+        done_before = 0
+        for sender, mine in ((client, of_clients), (configs, of_resources)):
+            async for done, rejections in sender.alter(mine, validate_only=validate_only):
+                progress.update(task, completed=done_before + done)
+                for rejection in rejections:
+                    click.echo(
+                        f"quota-proxy: {show_entity(rejection.entity)}: not altered: {rejection.reason}",
+                        file=sys.stderr,
+                    )
+                rejected += len(rejections)
+            done_before += len(mine)
     return rejected

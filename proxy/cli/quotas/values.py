@@ -5,14 +5,21 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from proxy.config.units import number_hint
+
 EXPIRES_AT_MS: Final = "expires_at_ms"
 """The key of AlterClientQuotas with the expiry of the entry's other keys (docs/quotas-as-code.md)."""
+
+BACK_TO_FILE: Final = "back_to_file"
+"""The key of AlterClientQuotas with which removals of the entry return to the proxy's configuration file."""
 
 _DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 def parse_number(value: object) -> float:
-    """A finite number from YAML or the command line; YAML reads `1e6` as text. Raises ValueError."""
+    """A finite number from YAML or the command line; YAML reads `1e6` as text. Raises ValueError, with the
+    number to write if the value has a unit.
+    """
     if isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -21,7 +28,7 @@ def parse_number(value: object) -> float:
         else:
             if math.isfinite(number):
                 return number
-    raise ValueError("expected a number")
+    raise ValueError(f"expected a number{number_hint(value)}")
 
 
 def plain_number(value: float) -> int | float:
@@ -32,6 +39,11 @@ def plain_number(value: float) -> int | float:
 def show_number(value: float) -> str:
     """The value as text, which parse_number() reads."""
     return str(plain_number(value))
+
+
+def show_value(value: float | str) -> str:
+    """The value of a client quota or of a config as text."""
+    return value if isinstance(value, str) else show_number(value)
 
 
 def parse_time(text: str, now: datetime) -> int:

@@ -6,7 +6,7 @@ import time
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.client_quotas import EXPIRES_AT_MS, ClientQuotas
+from proxy.admin.client_quotas import BACK_TO_FILE, EXPIRES_AT_MS, ClientQuotas
 from proxy.admin.messages.client_quotas import MAX_CHANGES
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.relay.intercepted import Intercepted
@@ -17,6 +17,7 @@ from tests.support.messages.client_quotas import ANY, EXACT
 from tests.support.messages.kio_messages import framed, read_frame, response_type
 from tests.support.messages.mutations import ADDRESS, intercepted
 from tests.support.stories.client_quotas_kit import ADMIN, KEYS, RATE, ClientQuotasKit, Ops, Parts
+from tests.support.stories.memory_store import file_of
 from tests.support.stories.rights import FixedRights, UnknownRights
 
 SOON = time.time_ns() // 1_000_000 + 3_600_000
@@ -294,3 +295,22 @@ class TestTemporary:
         assert kit.store.effective == {}
         assert kit.log.records[-1][0] == Place(QuotaEntity("a", None), RATE, True)
         kit.store.close()
+
+
+async def test_back_to_file(kit: ClientQuotasKit) -> None:
+    """The file's value, which tools have removed or changed, takes effect again."""
+    alice = QuotaEntity("alice", None)
+    await kit.store.use_file(file_of({alice: {RATE: 5.0, "consumer_byte_rate": 6.0}}))
+    of_alice: Parts = [("user", "alice")]
+    await kit.alter((of_alice, [(RATE, REMOVE), ("consumer_byte_rate", 9.0), ("request_percentage", 7.0)]))
+    assert await kit.described(("lasting", EXACT, "file")) == {
+        (("user", "alice"),): {RATE: 5.0, "consumer_byte_rate": 6.0}
+    }
+    [result] = await kit.alter((of_alice, [(RATE, REMOVE), (BACK_TO_FILE, 1.0)]))
+    assert result.error_code == ErrorCode.none
+    expected = {RATE: 5.0, "consumer_byte_rate": 9.0, "request_percentage": 7.0}
+    assert kit.store.effective == {alice: expected}
+    await kit.alter((of_alice, [(BACK_TO_FILE, 1.0)]))
+    assert kit.store.effective == {alice: {RATE: 5.0, "consumer_byte_rate": 6.0}}
+    [result] = await kit.alter((of_alice, [(RATE, 1.0), (BACK_TO_FILE, 1.0), (EXPIRES_AT_MS, float(SOON))]))
+    assert result.error_code == INVALID

@@ -191,3 +191,19 @@ def test_another_file_takes_effect_in_steps(layers: Layers) -> None:
     whole: Layers = Layers()
     whole.use(second, layers.tools, NOW)
     assert layers.effective == whole.effective
+
+
+def test_all_values_are_listed_and_the_first_one_is_in_force(layers: Layers) -> None:
+    generator = random.Random(23)
+    for _ in range(200):
+        layers = Layers()
+        for layer in (layers.file, layers.tools):
+            if generator.random() < 0.5:
+                layer.set_lasting(ALICE, RATE, generator.choice([None, 1, 2]))
+            if generator.random() < 0.5:
+                until = generator.choice([NOW, NOW + 1])
+                layer.set_temporary(ALICE, RATE, Temporary(generator.choice([None, 3]), until))
+        found = layers.values(ALICE, RATE, NOW)
+        assert refreshed(layers) == (found[0].value if found else None)
+        assert all(each.until_ms in (None, NOW + 1) for each in found)
+        assert [each.source for each in found] == sorted((each.source for each in found), reverse=True)

@@ -220,3 +220,31 @@ async def test_another_file() -> None:
     other.settings = "others"
     await kit.store.use_file(other)
     assert (kit.topics, kit.brokers) == ({}, {"2": {FLAG: "true"}})
+
+
+async def test_back_to_the_file() -> None:
+    """A removed and a changed value of the file, and one that only tools have."""
+    kit = Kit({ORDERS: {RATE: "7", PART: "8"}})
+    await kit.alter(ConfigChange(ORDERS, {RATE: None, PART: "9", THROTTLED.name: "0:1"}))
+    await kit.alter(ConfigChange(ORDERS, {PART: "10"}, expires_at_ms=kit.wall.ms + 1000))
+    await kit.alter(ConfigChange(ORDERS, {RATE: None}, back_to_file=True))
+    assert kit.topics["orders"] == {RATE: "7", PART: "10", THROTTLED.name: "0:1"}
+    await kit.alter(ConfigChange(ORDERS, {}, back_to_file=True))
+    assert kit.topics["orders"] == {RATE: "7", PART: "8"}
+    assert await kit.alter(ConfigChange(ORDERS, {}, back_to_file=True)) == [], "a second time"
+    assert kit.store.topics_set() == set()
+
+
+async def test_back_to_the_file_may_set_others() -> None:
+    kit = Kit({ORDERS: {RATE: "7"}})
+    await kit.alter(ConfigChange(ORDERS, {RATE: "1"}))
+    await kit.alter(ConfigChange(ORDERS, {RATE: None, PART: "3"}, back_to_file=True))
+    assert kit.topics["orders"] == {RATE: "7", PART: "3"}
+
+
+async def test_back_to_a_file_with_a_conflict_is_rejected() -> None:
+    kit = Kit({ORDERS: {PART: "5"}})
+    await kit.alter(ConfigChange(ORDERS, {PART: None}))
+    await kit.alter(ConfigChange(DEFAULT_BROKER, {TOTAL: "4"}))
+    with pytest.raises(Conflict):
+        await kit.alter(ConfigChange(ORDERS, {}, back_to_file=True))

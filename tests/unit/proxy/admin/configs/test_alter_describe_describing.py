@@ -2,8 +2,10 @@
 
 import pytest
 
+from proxy.admin.configs.plan import LAYERS
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
+from proxy.store.layer_report import LayerValue, decode_report
 from tests.support.messages.configs import (
     DESCRIBE,
     SET,
@@ -115,3 +117,29 @@ class TestDescribing:
 
     async def test_request_without_resources(self) -> None:
         assert described(await Kit().describe(describe_request([]))) == {}
+
+
+class TestLayers:
+    @every_describe
+    async def test_the_default_topic_has_the_quotas_of_all_resources(self, version: int) -> None:
+        kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {RATE: "7"}})
+        await kit.set((T, [(RATE, SET, "5")]), (DEFAULT_BROKER, [(TOTAL, SET, "9")]))
+        configs = await kit.shown(DEFAULT_TOPIC, LAYERS, version=version)
+        if version < 4:
+            assert configs == {}, "too long for older versions"
+            return
+        report = decode_report(configs[LAYERS].value or "")
+        assert report.topics == {"t": {RATE: [LayerValue("tools", "5"), LayerValue("file", "7")]}}
+        assert report.brokers == {DEFAULT_RESOURCE: {TOTAL: [LayerValue("tools", "9")]}}
+        assert RATE in report.names["topic"]
+
+    async def test_nothing_else_has_it(self) -> None:
+        kit = Kit()
+        assert LAYERS not in await kit.shown(T, LAYERS)
+        assert LAYERS not in await kit.shown(DEFAULT_TOPIC)
+
+    async def test_back_to_the_file(self) -> None:
+        kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {RATE: "7"}})
+        await kit.set((T, [(RATE, SET, "5"), (PART, SET, "3")]))
+        await kit.set((T, [("back.to.file", SET, "true")]))
+        assert kit.configs == {"topic t": {RATE: "7"}}

@@ -1,7 +1,15 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.configs.plan import EXPIRES_AT_MS, Plan, changes_of, entries_of, plan_of, resource_of
+from proxy.admin.configs.plan import (
+    BACK_TO_FILE,
+    EXPIRES_AT_MS,
+    Plan,
+    changes_of,
+    entries_of,
+    plan_of,
+    resource_of,
+)
 from proxy.admin.messages.alter_configs import APPEND, DELETE, SET, SUBTRACT, ConfigOp
 from proxy.admin.messages.describe_configs import DEFAULT_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG, TOPIC_CONFIG
 from proxy.admin.rejected import RequestRejected
@@ -101,3 +109,26 @@ def test_entry_without_a_value_is_described_only_by_name():
     [entry] = entries_of(T, KEYS, {}, frozenset([RATE]))
     assert (entry.value, entry.source) == (None, DEFAULT_CONFIG)
     assert RATE not in [entry.name for entry in entries_of(T, KEYS, {}, None)]
+
+
+def test_back_to_file():
+    back = op(BACK_TO_FILE, "true")
+    assert plan_of([back], KEYS, {}, False, NOW_MS) == Plan({}, back_to_file=True)
+    both = [op(RATE, None, DELETE), back]
+    assert plan_of(both, KEYS, {}, False, NOW_MS) == Plan({RATE: None}, back_to_file=True)
+
+
+@pytest.mark.parametrize(
+    ("ops", "replaces", "code"),
+    [
+        ([op(BACK_TO_FILE, "false")], False, ErrorCode.invalid_config),
+        ([op(BACK_TO_FILE, None, DELETE)], False, ErrorCode.invalid_config),
+        ([op(BACK_TO_FILE, "true"), op(EXPIRES_AT_MS, "2000")], False, ErrorCode.invalid_config),
+        ([op(BACK_TO_FILE, "true"), op(BACK_TO_FILE, "true")], False, ErrorCode.invalid_request),
+        ([op(BACK_TO_FILE, "true")], True, ErrorCode.invalid_config),
+    ],
+)
+def test_wrong_back_to_file(ops, replaces, code):
+    with pytest.raises(RequestRejected) as caught:
+        plan_of(ops, KEYS, {}, replaces, NOW_MS)
+    assert caught.value.code == code

@@ -1,4 +1,6 @@
-"""A broker in a thread that supports only client quotas, and that the test makes fail."""
+"""A server in a thread that the test makes fail: a plain broker with client quotas, or a quota proxy with a
+report of the quotas of topics and brokers.
+"""
 
 import asyncio
 import io
@@ -12,15 +14,24 @@ from kio.schema.alter_client_quotas.v1 import response as alter_response
 from kio.schema.api_versions.v0 import response as api_versions
 from kio.schema.describe_client_quotas.v1 import request as describe_request
 from kio.schema.describe_client_quotas.v1 import response as describe_response
+from kio.schema.describe_configs.v4 import request as configs_request
+from kio.schema.describe_configs.v4 import response as configs_response
 from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1 import request as incremental_request
+from kio.schema.incremental_alter_configs.v1 import response as incremental_response
+from kio.schema.metadata.v12 import request as metadata_request
+from kio.schema.metadata.v12 import response as metadata_response
 from kio.schema.request_header.v1.header import RequestHeader as OldHeader
+from kio.schema.types import BrokerId
 from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import f64, i16
+from kio.static.primitive import f64, i16, i32
 from kio.static.protocol import ResponsePayload
 
-from proxy.cli.quotas.client import LASTING
+from proxy.cli.quotas.client import LASTING, OF_FILE
+from proxy.cli.quotas.config_client import LAYERS
 from proxy.cli.quotas.entity import Entity, Quotas, make_entity
-from proxy.wire.api_keys import API_VERSIONS
+from proxy.store.layer_report import ConfigReport, encode_report
+from proxy.wire.api_keys import API_VERSIONS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, METADATA
 
 Fault = tuple[ErrorCode, str | None]
 DESCRIBE: Final = 48
@@ -35,6 +46,13 @@ class FakeBroker:
         self.quotas: Quotas = {}
         self.lasting: Quotas | None = None
         """Quotas without temporary values; None: like a plain broker, which has no temporary values."""
+        self.of_file: Quotas | None = None
+        """Quotas of the configuration file; None: like a plain broker, which has none."""
+        self.report: ConfigReport | None = None
+        """The quotas of topics and brokers; None: like a plain broker, which has none."""
+        self.config_alterations: Final[list[incremental_request.IncrementalAlterConfigsRequest]] = []
+        self.config_fault: Callable[[str], Fault | None] = lambda name: None
+        """The error of the alteration of a topic or broker, if any."""
         self.alterations: Final[list[alter_request.AlterClientQuotasRequest]] = []
         self.describes: Final[list[describe_request.DescribeClientQuotasRequest]] = []
         self.fault: Callable[[Entity], Fault | None] = lambda entity: None
@@ -105,6 +123,17 @@ class FakeBroker:
             schema = describe_request.DescribeClientQuotasRequest
             header, at = entity_reader(schema.__header_schema__)(frame, 0)
             response = self._describe(entity_reader(schema)(frame, at)[0])
+        elif api_key == DESCRIBE_CONFIGS:
+            describe_configs = configs_request.DescribeConfigsRequest
+            header, at = entity_reader(describe_configs.__header_schema__)(frame, 0)
+            response = self._describe_configs(entity_reader(describe_configs)(frame, at)[0])
+        elif api_key == INCREMENTAL_ALTER_CONFIGS:
+            incremental = incremental_request.IncrementalAlterConfigsRequest
+            header, at = entity_reader(incremental.__header_schema__)(frame, 0)
+            response = self._alter_configs(entity_reader(incremental)(frame, at)[0])
+        elif api_key == METADATA:
+            header, _ = entity_reader(metadata_request.MetadataRequest.__header_schema__)(frame, 0)
+            response = self._metadata()
         else:
             assert api_key == ALTER
             other = alter_request.AlterClientQuotasRequest
@@ -137,6 +166,11 @@ class FakeBroker:
             quotas = self.lasting or {}
             if self.lasting is None and code == ErrorCode.none:
                 code = ErrorCode.unsupported_version
+        if (LASTING, OF_FILE) in parts:
+            parts.remove((LASTING, OF_FILE))
+            quotas = self.of_file or {}
+            if self.of_file is None and code == ErrorCode.none:
+                code = ErrorCode.unsupported_version
         entries = [
             describe_response.EntryData(
                 entity=tuple(
@@ -144,7 +178,8 @@ class FakeBroker:
                     for kind, name in reversed(entity)
                 ),
                 values=tuple(
-                    describe_response.ValueData(key=key, value=f64(value)) for key, value in values.items()
+                    describe_response.ValueData(key=key, value=f64(float(value)))
+                    for key, value in values.items()
                 ),
             )
             for entity, values in quotas.items()
@@ -175,6 +210,59 @@ class FakeBroker:
                 results.append(alter_response.EntryData(error_code=code, error_message=message, entity=echo))
         results.reverse()  # a broker's are in no order either
         return alter_response.AlterClientQuotasResponse(throttle_time=NO_TIME, entries=tuple(results))
+
+    def _describe_configs(
+        self, request: configs_request.DescribeConfigsRequest
+    ) -> configs_response.DescribeConfigsResponse:
+        [resource] = request.resources
+        assert resource.resource_name == "<default>"
+        configs = ()
+        if self.report is not None:
+            config = configs_response.DescribeConfigsResourceResult(
+                name=LAYERS,
+                value=encode_report(self.report),
+                read_only=False,
+                is_sensitive=False,
+                synonyms=(),
+                documentation=None,
+            )
+            configs = (config,)
+        result = configs_response.DescribeConfigsResult(
+            error_code=ErrorCode.none if configs else ErrorCode.invalid_topic_exception,
+            error_message=None,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=configs,
+        )
+        return configs_response.DescribeConfigsResponse(throttle_time=NO_TIME, results=(result,))
+
+    def _alter_configs(
+        self, request: incremental_request.IncrementalAlterConfigsRequest
+    ) -> incremental_response.IncrementalAlterConfigsResponse:
+        self.config_alterations.append(request)
+        results = []
+        for resource in request.resources:
+            code, message = self.config_fault(resource.resource_name) or (ErrorCode.none, None)
+            results.append(
+                incremental_response.AlterConfigsResourceResponse(
+                    error_code=code,
+                    error_message=message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+            )
+        return incremental_response.IncrementalAlterConfigsResponse(
+            throttle_time=NO_TIME, responses=tuple(results)
+        )
+
+    def _metadata(self) -> metadata_response.MetadataResponse:
+        """One broker with node id 1: this server."""
+        broker = metadata_response.MetadataResponseBroker(
+            node_id=BrokerId(1), host="127.0.0.1", port=i32(self.port)
+        )
+        return metadata_response.MetadataResponse(
+            throttle_time=NO_TIME, brokers=(broker,), topics=(), controller_id=BrokerId(1)
+        )
 
     def _apply(self, entity: Entity, entry: alter_request.EntryData) -> None:
         values = self.quotas.setdefault(entity, {})

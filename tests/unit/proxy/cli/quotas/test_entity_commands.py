@@ -6,6 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.cli.quotas.entity import Entity
+from proxy.store.layer_report import ConfigReport, LayerValue
 from tests.unit.proxy.cli.quotas.commands_kit import ALICE, ALICE_APP, ANY_IP, QUOTAS, quotas
 from tests.unit.proxy.cli.quotas.fake_broker import FakeBroker
 
@@ -138,3 +139,99 @@ def test_dry_runs_change_nothing(filled: FakeBroker) -> None:
     assert quotas(filled, "delete", "--user", "alice", "--dry-run").exit_code == 0
     assert [request.validate_only for request in filled.alterations] == [True] * 2
     assert filled.quotas == QUOTAS
+
+
+RATE = "producer.byte.rate"
+
+
+@pytest.fixture
+def proxied(filled: FakeBroker) -> FakeBroker:
+    """A proxy whose file has quotas."""
+    filled.of_file = {ALICE: {"producer_byte_rate": 2.0}}
+    filled.lasting = filled.quotas
+    filled.report = ConfigReport(
+        names={"topic": [RATE, "consumer.byte.rate"], "broker": ["flag"]},
+        topics={
+            "orders": {RATE: [LayerValue("tools", "4"), LayerValue("file", "1")]},
+            "<default>": {"consumer.byte.rate": [LayerValue("file", "8")]},
+        },
+        brokers={},
+    )
+    return filled
+
+
+def test_topics_are_listed_behind_the_clients(proxied: FakeBroker) -> None:
+    lines = [line.split() for line in quotas(proxied, "list").stdout.splitlines()]
+    assert lines[5:] == [
+        ["entity", "config", "value", "from"],
+        ["topic", "orders", RATE, "4", "tools"],
+        ["topic", "<default>", "consumer.byte.rate", "8", "file"],
+    ]
+    shown = json.loads(quotas(proxied, "list", "--format", "json", "--topic-default").stdout)
+    assert shown == {"quotas": {"topics": {"<default>": {"consumer.byte.rate": 8}}}}
+
+
+def test_topic_is_shown_with_what_applies_to_it_and_where_that_comes_from(proxied: FakeBroker) -> None:
+    lines = quotas(proxied, "get", "--topic", "orders").stdout.splitlines()
+    assert [line.split()[2:] for line in lines[1:]] == [
+        ["consumer.byte.rate", "8", "topic", "<default>,", "file"],
+        [RATE, "4", "topic", "orders,", "tools"],
+    ]
+    own = json.loads(quotas(proxied, "get", "--topic", "orders", "--format", "json").stdout)
+    assert own == {"quotas": {"topics": {"orders": {RATE: 4}}}}
+    assert quotas(proxied, "get", "--broker", "1").exit_code == 1
+
+
+def test_set_and_delete_of_a_topic(proxied: FakeBroker) -> None:
+    assert quotas(proxied, "set", "--topic", "orders", f"{RATE}=9").exit_code == 0
+    assert quotas(proxied, "set", "--broker", "01", "flag=true", "--for", "1h").exit_code == 0
+    result = quotas(proxied, "delete", "--topic", "orders")
+    assert result.exit_code == 0
+    assert RATE in result.stderr, "the file has it, and is hidden now"
+    ops = [
+        [(config.name, config.value) for config in request.resources[0].configs]
+        for request in proxied.config_alterations
+    ]
+    assert ops[0] == [(RATE, "9")]
+    assert [name for name, _ in ops[1]] == ["flag", "expires.at.ms"]
+    assert ops[2] == [(RATE, None)]
+
+
+def test_what_is_no_quota_of_the_proxy_is_not_sent(proxied: FakeBroker, broker: FakeBroker) -> None:
+    result = quotas(proxied, "set", "--topic", "orders", "retention.ms=5")
+    assert result.exit_code == 1
+    assert "retention.ms" in result.stderr
+    proxied.report = None
+    assert quotas(proxied, "set", "--topic", "orders", f"{RATE}=5").exit_code == 1
+    assert proxied.config_alterations == []
+
+
+def test_back_to_file(proxied: FakeBroker) -> None:
+    result = quotas(proxied, "set", "--user", "alice", "--back-to-file", "producer_byte_rate")
+    assert result.exit_code == 0, result.stderr
+    [entry] = proxied.alterations[-1].entries
+    assert [(op.key, op.remove) for op in entry.ops] == [
+        ("producer_byte_rate", True),
+        ("back_to_file", False),
+    ]
+    assert quotas(proxied, "set", "--topic", "orders", "--back-to-file").exit_code == 0
+    [resource] = proxied.config_alterations[-1].resources
+    assert [(config.name, config.value) for config in resource.configs] == [("back.to.file", "true")]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["set", "--user", "a", "--back-to-file", "producer_byte_rate=1"],
+        ["set", "--user", "a", "--back-to-file", "--for", "1h"],
+        ["set", "--user", "a"],
+        ["set", "--topic", "t", "--user", "a", f"{RATE}=1"],
+        ["set", "--broker", "one", "flag=true"],
+        ["set", "--user", "a", "producer_byte_rate=1MB/s"],
+        ["set", "--topic", "t", f"{RATE}=1MB/s"],
+    ],
+)
+def test_wrong_usage_of_set(arguments: list[str], proxied: FakeBroker) -> None:
+    assert quotas(proxied, *arguments).exit_code == 2
+    assert not proxied.alterations
+    assert not proxied.config_alterations

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from kio.schema.errors import ErrorCode
 
+from proxy.store.layer_report import ConfigReport, LayerValue
 from tests.unit.proxy.cli.quotas.commands_kit import ALICE, QUOTAS, quotas
 from tests.unit.proxy.cli.quotas.fake_broker import FakeBroker
 
@@ -163,3 +165,69 @@ def test_dry_run_shows_the_changes_and_makes_none(filled: FakeBroker, file: Path
     assert (result.exit_code, result.stdout) == (0, DIFF)
     assert [request.validate_only for request in filled.alterations] == [True]
     assert filled.quotas == QUOTAS
+
+
+RATE = "producer.byte.rate"
+
+
+@pytest.fixture
+def proxied(filled: FakeBroker) -> FakeBroker:
+    """A proxy with a topic's quota from tools, another from its file, and alice's quotas from its file."""
+    filled.of_file = {ALICE: {"consumer_byte_rate": 5.0, "producer_byte_rate": 2.0}}
+    filled.lasting = filled.quotas
+    filled.report = ConfigReport(
+        names={"topic": [RATE], "broker": []},
+        topics={"orders": {RATE: [LayerValue("tools", "4")]}, "audit": {RATE: [LayerValue("file", "1")]}},
+        brokers={},
+    )
+    return filled
+
+
+def test_export_of_a_proxy_has_all_sections(proxied: FakeBroker, tmp_path: Path) -> None:
+    file = tmp_path / "out.yaml"
+    assert quotas(proxied, "export", "--out", str(file)).exit_code == 0
+    written = yaml.safe_load(file.read_text())["quotas"]
+    assert written["topics"] == {"audit": {RATE: 1}, "orders": {RATE: 4}}
+    assert written["brokers"] == {}
+    result = quotas(proxied, "diff", str(file))
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_prune_lists_what_it_removes_and_leaves_the_proxys_file(proxied: FakeBroker, file: Path) -> None:
+    file.write_text("quotas: {clients: [], topics: {}}")
+    result = quotas(proxied, "import", str(file), "--prune", "--yes")
+    assert result.exit_code == 0
+    removed = [line for line in result.stderr.splitlines() if line.startswith("- ")]
+    assert removed == [
+        "- user alice: producer_byte_rate 1000000 (2 in the proxy's file)",
+        "- user alice, client-id app: producer_byte_rate 7",
+        "- ip <default>: connection_creation_rate 10",
+        f"- topic orders: {RATE} 4",
+    ]
+    assert "3 quotas of the proxy's configuration file" in result.stderr
+    assert all(entry.ops[-1].key == "back_to_file" for entry in proxied.alterations[0].entries)
+    [topic] = proxied.config_alterations[0].resources
+    assert [(config.name, config.value) for config in topic.configs] == [
+        (RATE, None),
+        ("back.to.file", "true"),
+    ]
+
+
+def test_prune_concerns_the_sections_of_the_file_only(proxied: FakeBroker, file: Path) -> None:
+    file.write_text("quotas: {topics: {orders: {producer.byte.rate: 4}}}")
+    result = quotas(proxied, "diff", str(file))
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["import", "diff"])
+def test_a_plain_broker_has_no_quotas_of_topics(command: str, filled: FakeBroker, file: Path) -> None:
+    file.write_text("quotas: {topics: {orders: {producer.byte.rate: 4}}}")
+    assert quotas(filled, command, str(file)).exit_code == 2
+    assert not filled.config_alterations
+
+
+def test_a_config_that_the_proxy_leaves_to_the_brokers(proxied: FakeBroker, file: Path) -> None:
+    file.write_text("quotas: {brokers: {<default>: {leader.replication.throttled.rate: 4}}}")
+    result = quotas(proxied, "diff", str(file))
+    assert result.exit_code == 2
+    assert "quotas.brokers.<default>.leader.replication.throttled.rate" in result.stderr

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.cli.quotas.entity import Entity, Quotas, make_entity
+from proxy.cli.quotas.entity import SECTIONS, Entity, Quotas, make_entity
 from proxy.cli.quotas.quota_file import has_shape, read_quotas, to_json, to_yaml
 from proxy.errors import SettingsError
 
@@ -56,11 +56,61 @@ def test_file_without_quotas(file: Path) -> None:
     assert read_quotas(file).lasting == {}
 
 
-def test_of_a_whole_configuration_only_the_quotas_of_clients_are_read(file: Path) -> None:
-    file.write_text(
-        "listeners: [{no: matter}]\nquotas:\n  algorithm: pace\n  topics: {a: {b: 1}}\n  clients: []\n"
-    )
-    assert read_quotas(file).lasting == {}
+def test_of_a_whole_configuration_only_the_quotas_are_read(file: Path) -> None:
+    file.write_text("listeners: [{no: matter}]\nquotas:\n  algorithm: pace\n  brokers: {}\n  clients: []\n")
+    read = read_quotas(file)
+    assert (read.lasting, read.sections) == ({}, {"clients", "brokers"})
+
+
+RESOURCES: Quotas = {
+    **{
+        (("topic", name),): {"producer.byte.rate": "5", "producer.byte.rate.action": "reject"}
+        for name in ("yes", "1.0", "null", "a-b_c", "1e3")
+    },
+    (("topic", "moves"),): {
+        "leader.replication.throttled.replicas": "0:1,1:2",
+        "follower.replication.throttled.replicas": "*",
+    },
+    (("topic", None),): {"consumer.byte.rate": "7"},
+    (("broker", "2"),): {"follower.replication.throttled": "true", "leader.replication.throttled.rate": "0"},
+    (("broker", "10"),): {"total.bytes.in.per.sec.threshold": "1"},
+    (("broker", None),): {"total.bytes.in.per.sec.threshold": "99"},
+}
+
+
+def test_topics_and_brokers_are_read_as_they_are_written(file: Path) -> None:
+    for write in (to_yaml, to_json):
+        file.write_text(write({**QUOTAS, **RESOURCES}, SECTIONS))
+        read = read_quotas(file)
+        assert (read.lasting, read.sections) == ({**QUOTAS, **RESOURCES}, set(SECTIONS))
+
+
+def test_topics_and_brokers_have_the_types_and_the_order_of_the_configuration() -> None:
+    written = yaml.safe_load(to_yaml(RESOURCES, SECTIONS))["quotas"]
+    assert written["clients"] == []
+    assert list(written["topics"]) == ["1.0", "1e3", "a-b_c", "moves", "null", "yes", "<default>"]
+    assert written["topics"]["moves"]["leader.replication.throttled.replicas"] == "0:1,1:2"
+    assert list(written["brokers"]) == [2, 10, "<default>"]
+    assert written["brokers"][2] == {
+        "follower.replication.throttled": True,
+        "leader.replication.throttled.rate": 0,
+    }
+
+
+def test_sections_of_a_file_are_those_that_it_has(file: Path) -> None:
+    file.write_text("quotas: {topics: {orders: {producer.byte.rate: 1, action: reject}}}")
+    read = read_quotas(file)
+    assert read.sections == {"topics"}
+    assert read.lasting == {
+        (("topic", "orders"),): {"producer.byte.rate": "1", "producer.byte.rate.action": "reject"}
+    }
+
+
+def test_a_number_with_a_unit_is_rejected_with_the_number_to_write(file: Path) -> None:
+    file.write_text("quotas: {clients: [{entity: {user: a}, producer_byte_rate: 10m}]}")
+    with pytest.raises(SettingsError) as caught:
+        read_quotas(file)
+    assert "10485760" in str(caught.value)
 
 
 def test_numbers_may_be_text(file: Path) -> None:
@@ -125,6 +175,7 @@ ENTRY = "quotas:\n  clients:\n    - entity: {user: a}\n      producer_byte_rate:
 
 
 CLIENTS = ("quotas", "clients")
+TOPICS = ("quotas", "topics")
 
 
 @pytest.mark.parametrize(
@@ -133,8 +184,15 @@ CLIENTS = ("quotas", "clients")
         ("", None, ()),
         ("quotas: [", 2, ()),
         ("quotas: {clients: " + "[" * 100_000, 1, ()),
-        ("listeners: []", None, CLIENTS),
-        ("quotas: {topics: {}}", 1, CLIENTS),
+        ("listeners: []", None, ("quotas",)),
+        ("quotas: {algorithm: pace}", 1, ("quotas",)),
+        ("quotas:\n  topics: []\n", 2, ("quotas", "topics")),
+        ("quotas:\n  topics:\n    yes: {producer.byte.rate: 1}\n", 2, ("quotas", "topics", "True")),
+        ("quotas:\n  topics:\n    a b: {producer.byte.rate: 1}\n", 3, ("quotas", "topics", "a b")),
+        ("quotas:\n  topics:\n    a: {speed: 1}\n", 3, ("quotas", "topics", "a", "speed")),
+        ("quotas:\n  topics:\n    a: {producer.byte.rate: 1MB}\n", 3, (*TOPICS, "a", "producer.byte.rate")),
+        ("quotas:\n  brokers:\n    no: {}\n", 2, ("quotas", "brokers", "False")),
+        ("quotas:\n  brokers:\n    one: {}\n", 3, ("quotas", "brokers", "one")),
         ("quotas:\n", 1, ("quotas",)),
         ("quotas:\n  clients: {}\n", 2, CLIENTS),
         ("quotas:\n  clients:\n    - a\n", 3, (*CLIENTS, 0)),

@@ -1,0 +1,33 @@
+"""The numbers that messages suggest for values with units."""
+
+import pytest
+
+from proxy.config.units import number_hint
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers"),
+    [
+        ("1MB/s", ["1000000", "1048576"]),
+        ("10m", ["10000000", "10485760"]),
+        ("100 KB", ["100000", "102400"]),
+        ("2kb/sec", ["2000", "2048"]),
+        ("1.5 GiB", ["1610612736"]),
+        ("512 bytes", ["512"]),
+        ("50%", ["50"]),
+        ("0.5 %", ["0.5"]),
+        ("1,000,000", ["1000000"]),
+        ("1_000", ["1000"]),
+    ],
+)
+def test_the_number_to_write(value: str, numbers: list[str]) -> None:
+    hint = number_hint(value)
+    assert [number for number in numbers if f" {number}" in hint] == numbers
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["fast", "", "1.000,5", "1,5", "3 i", "10 Mbps", "1e6x", "٣MB", None, 5, True, [], "9" * 10_000 + "m"],
+)
+def test_no_guess(value: object) -> None:
+    assert number_hint(value) == ""
