@@ -11,6 +11,7 @@ from datetime import date, datetime
 from typing import Final
 
 from proxy.config.convert import show, unknown
+from proxy.config.units import number_hint
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import CLIENT_ID, IP, USER, QuotaEntity, parse_entity
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE
@@ -121,7 +122,7 @@ def _values(
             raise unknown((*at, name), (ENTITY, EXPIRES, SCOPE, *quota_keys))
         problem = quota_key.misplaced(entity) or quota_key.problem(value)
         if problem:
-            raise SettingsError(problem, (*at, name))
+            raise SettingsError(problem + number_hint(value), (*at, name))
         assert isinstance(value, (int, float))
         values[name] = float(value)
     if not values and SCOPE not in entry:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from proxy.config.convert import show, unknown
+from proxy.config.units import number_hint
 from proxy.errors import KeyPath, SettingsError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import (
@@ -138,7 +139,8 @@ def _text(config: ConfigKey, value: object, key: KeyPath) -> str:
         raise SettingsError(f"expected {_EXPECTED.get(config.type, 'text')}, got {show(value)}", key)
     problem = config.problem(text)
     if problem:
-        raise SettingsError(problem, key)
+        hint = number_hint(value) if config.type == LONG else ""
+        raise SettingsError(problem + hint, key)
     return config.canonical(text)
 
 

@@ -21,6 +21,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.kafka
 
 Run = Callable[..., Result]
+NO_RESOURCES = "  topics: {}\n  brokers: {}\n"
+"""The end of a proxy's export."""
 MANY = 1100
 """More than go into one request."""
 
@@ -244,7 +246,7 @@ def test_kafka_3_9(kafka_391: EmbeddedKafka, run_proxy: ProxyRunner, tmp_path: P
     finally:
         assert native("delete", *names).exit_code == 0
     assert counts(proxy("import", str(file))) == [1, 0, 0]
-    assert proxy("export").stdout == file.read_text()
+    assert proxy("export").stdout == file.read_text() + NO_RESOURCES
     assert clients(proxy) == yaml.safe_load(file.read_text())["quotas"]["clients"]
     assert proxy("get", *names).exit_code == 0
     assert len(proxy("log", *names, "--topic", "cli-391").stdout.splitlines()) == 3
@@ -268,7 +270,7 @@ def test_native_quotas_taken_over_by_the_proxy(
     done = proxy("import", str(file))
     assert counts(done) == [2, 0, 0]
     assert proxy("diff", str(file)).exit_code == 0
-    assert proxy("export").stdout == file.read_text()
+    assert proxy("export").stdout == file.read_text() + NO_RESOURCES
 
     alice = ("--user", "alice", "--client-id-default")
     assert proxy("set", *alice, "producer_byte_rate=2000", "--for", "2h").exit_code == 0
@@ -277,7 +279,7 @@ def test_native_quotas_taken_over_by_the_proxy(
     # What is temporary is in force, and in no file.
     assert proxy("get", *alice).stdout.split()[-1] == "12.5"
     assert proxy("diff", str(file)).exit_code == 0
-    assert proxy("export").stdout == file.read_text()
+    assert proxy("export").stdout == file.read_text() + NO_RESOURCES
     assert proxy("delete", *alice, "--temporary").exit_code == 0
     assert proxy("diff", str(file)).exit_code == 0
     assert "no_such" in proxy("set", *alice, "no_such=1").stderr
@@ -289,3 +291,91 @@ def test_native_quotas_taken_over_by_the_proxy(
     assert {(json.loads(line)["by"], json.loads(line)["address"]) for line in lines} == {
         ("ANONYMOUS", "127.0.0.1")
     }
+
+
+TOPICS = ("1.0", "yes", "null")
+"""Names that YAML reads as something else than text."""
+USERS = ('CN=a b,O="x",C=ü', "null", "it's: #1")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_kind_of_quota_through_a_file(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner, tmp_path: Path, workers: int
+) -> None:
+    """The proxy's file has some, tools set others: export, import and diff agree; prune leaves the file's."""
+    topics = [f"{name}-cli{workers}" if name != "1.0" else f"{workers}.0" for name in TOPICS]
+    for topic in topics:
+        make_topic(kafka, topic)
+    of_file = {
+        "store": {"topic": f"cli-kinds-{workers}"},
+        "topics": {topics[0]: {"producer.byte.rate": 1000}, "<default>": {"consumer.byte.rate": 5000}},
+        "brokers": {"<default>": {"total.bytes.in.per.sec.threshold": 10**9}},
+    }
+    clients_of_file = [{"entity": {"user": "of-file"}, "producer_byte_rate": 111}]
+    started = run_proxy(kafka.bootstrap, clients_of_file, settings={"workers": workers, "quotas": of_file})
+    proxy = commands(started.bootstrap)
+
+    def holds(command: str, *arguments: str) -> Result:
+        done = proxy(command, *arguments)
+        assert done.exit_code == 0, done.stderr
+        return done
+
+    for user in USERS:
+        holds("set", "--user", user, "--client-id-default", "producer_byte_rate=1048576")
+    for topic in topics:
+        holds("set", "--topic", topic, "producer.byte.rate=7", "producer.byte.rate.action=reject")
+    holds("set", "--topic", topics[0], "consumer.byte.rate=9", "--for", "2h")
+    holds("set", "--topic-default", "topic.producer.byte.rate=70000")
+    holds("set", "--broker", "1", "total.bytes.in.per.sec.threshold=500000000")
+    holds("delete", "--user", "of-file")
+    shown = holds("get", "--topic", topics[0]).stdout
+    assert [line.split()[2:6] for line in shown.splitlines()[1:]] == [
+        ["consumer.byte.rate", "9", "topic", f"{topics[0]},"],
+        ["producer.byte.rate", "7", "topic", f"{topics[0]},"],
+        ["producer.byte.rate.action", "reject", "topic", f"{topics[0]},"],
+        ["topic.producer.byte.rate", "70000", "topic", "<default>,"],
+    ]
+
+    exported = tmp_path / "exported.yaml"
+    holds("export", "--out", str(exported))
+    quotas = yaml.safe_load(exported.read_text())["quotas"]
+    assert [entry["entity"]["user"] for entry in quotas["clients"]] == sorted(USERS)
+    assert quotas["topics"] == {
+        **{name: {"producer.byte.rate": 7, "producer.byte.rate.action": "reject"} for name in topics},
+        "<default>": {"consumer.byte.rate": 5000, "topic.producer.byte.rate": 70000},
+    }
+    assert quotas["brokers"] == {
+        1: {"total.bytes.in.per.sec.threshold": 500_000_000},
+        "<default>": {"total.bytes.in.per.sec.threshold": 10**9},
+    }
+    assert holds("diff", str(exported)).output == ""
+    assert counts(holds("import", str(exported), "--prune"))[0] == 0
+
+    nothing = tmp_path / "nothing.yaml"
+    nothing.write_text("quotas: {clients: [], topics: {}, brokers: {}}")
+    removed = holds("import", str(nothing), "--prune", "--yes").stderr
+    assert f"- topic {topics[0]}: producer.byte.rate 7 (1000 in the proxy's file)" in removed.splitlines()
+    assert holds("diff", str(nothing)).stdout == "", "a second run"
+    left = yaml.safe_load(holds("export").stdout)["quotas"]
+    assert left == {"clients": [], "topics": of_file["topics"], "brokers": of_file["brokers"]}
+    returned = holds("set", "--user", "of-file", "--back-to-file").stdout
+    assert "producer_byte_rate=111" in returned
+
+    assert counts(holds("import", str(exported)))[0] > 0
+    wait_until(
+        lambda: proxy("diff", str(exported), "--no-prune").exit_code == 0, "the quotas at every worker"
+    )
+    assert counts(holds("import", str(exported)))[0] == 0, "a second run changes nothing"
+    absent = proxy("set", "--topic", "no-such-topic", "producer.byte.rate=1")
+    assert absent.exit_code == 1
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in absent.stderr
+    assert proxy("set", "--broker", "7", "total.bytes.in.per.sec.threshold=1").exit_code == 1
+
+
+def test_a_plain_broker_has_quotas_of_clients_only(quotas: Run, tmp_path: Path) -> None:
+    file = tmp_path / "quotas.yaml"
+    file.write_text("quotas: {topics: {orders: {producer.byte.rate: 1}}}")
+    assert quotas("import", str(file)).exit_code == 2
+    assert quotas("set", "--topic", "orders", "producer.byte.rate=1").exit_code == 1
+    assert "topics" not in yaml.safe_load(quotas("export").stdout)["quotas"]
+    assert quotas("set", "--user", "a", "--back-to-file").exit_code == 1

@@ -235,17 +235,29 @@ def test_quotas_as_code(front: SecuredProxy, authority: Authority, tmp_path: Pat
     sasl = {"mechanism": "SCRAM-SHA-256", "username": "admin", "password_file": "password"}
     access.write_text(json.dumps({"tls": {"ca": authority.ca}, "sasl": sasl}))
     (tmp_path / "password").write_text(PASSWORDS["admin"])
-    command = [
-        str(COMMAND),
-        "quotas",
-        "list",
-        "--bootstrap",
-        front.bootstrap["logins"],
-        "--access",
-        str(access),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert "alice" in done.stdout
+
+    def quotas(command: str, *arguments: str) -> str:
+        server = ["--bootstrap", front.bootstrap["logins"], "--access", str(access)]
+        done = subprocess.run(
+            [str(COMMAND), "quotas", command, *server, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout
+
+    assert "alice" in quotas("list")
+    quotas("set", "--topic-default", "producer.byte.rate=123456789")
+    quotas("set", "--broker", "1", "total.bytes.in.per.sec.threshold=987654321")
+    file = tmp_path / "quotas.yaml"
+    quotas("export", "--out", str(file))
+    assert "producer.byte.rate: 123456789" in file.read_text()
+    assert quotas("diff", str(file)) == ""
+    quotas("set", "--topic-default", "--back-to-file")
+    quotas("set", "--broker", "1", "--back-to-file")
+    assert "123456789" not in quotas("list")
+    assert "987654321" not in quotas("list")
 
 
 def test_before_a_login_nobody_is_told_anything(front: SecuredProxy) -> None:

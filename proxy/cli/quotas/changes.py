@@ -74,14 +74,17 @@ def compare(
     return changes
 
 
-def kept(want: Quotas, of_file: Quotas, prune: Collection[str]) -> list[Place]:
-    """The quotas that `want` lacks and a prune leaves, because the proxy's configuration file has them."""
+def kept(have: Quotas, want: Quotas, of_file: Quotas, prune: Collection[str]) -> list[Place]:
+    """The quotas that `want` lacks and a prune leaves, because the proxy's configuration file has them.
+
+    A quota of the file that tools have removed is not among them: `have` lacks it.
+    """
     return [
         (entity, key)
         for entity, values in of_file.items()
         if section(entity) in prune
         for key in values
-        if key not in want.get(entity, {})
+        if key not in want.get(entity, {}) and key in have.get(entity, {})
     ]
 
 

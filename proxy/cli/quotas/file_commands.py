@@ -110,7 +110,7 @@ def _compare(file: Path, server: ServerQuotas, want: QuotaFile, prune: bool) -> 
     changes = compare(
         server.lasting, want.lasting, prune=sections, ignored=want.temporary, of_file=server.of_file
     )
-    left = kept(want.lasting, of_file, sections)
+    left = kept(server.lasting, want.lasting, of_file, sections)
     if left:
         what = f"{len(left)} quotas of the proxy's configuration file are not in {file}"
         click.echo(f"{what}, and are not removed: change them in the configuration file", err=True)

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from proxy.cli.quotas.audit_log import AuditEntry, read_log
-from proxy.cli.quotas.entity import Entity, show_entity, show_name
+from proxy.cli.quotas.entity import CLIENT_TYPES, Entity, show_entity, show_name
 from proxy.cli.quotas.options import bootstrap_option, entity_options
 from proxy.cli.quotas.output import NOTHING, columns
 from proxy.cli.quotas.values import show_number, show_time
@@ -20,7 +20,7 @@ HEAD: Final = ("TIME", "BY", "CLIENT-ID", "FROM", "ENTITY", "QUOTA", "VALUE")
 
 @click.command()
 @bootstrap_option
-@entity_options(required=False)
+@entity_options(required=False, types=CLIENT_TYPES)
 @click.option(
     "--topic",
     default=TOPIC,

@@ -1,7 +1,7 @@
 """Options that the commands share: the server, the entity, the expiry."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from proxy.cli.quotas.access_file import read_access
-from proxy.cli.quotas.entity import Entity, make_entity
+from proxy.cli.quotas.entity import TYPES, Entity, make_entity
 from proxy.cli.quotas.values import parse_duration, parse_time
 from proxy.errors import SettingsError
 from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
@@ -93,24 +93,25 @@ def expiry_options(command: Command) -> Command:
     )(decorated)
 
 
-def entity_options(*, required: bool) -> Callable[[Command], Command]:
-    """Add --user, --user-default and so on, as kafka-configs has them. The command gets them as one argument
-    `entity`.
+def entity_options(*, required: bool, types: Sequence[str] = TYPES) -> Callable[[Command], Command]:
+    """Add --user, --user-default and so on for these entity types, as kafka-configs has them. The command
+    gets them as one argument `entity`.
     """
+    kinds = {kind: NAMED[kind] for kind in types}
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def wrapper(**values: Any) -> None:
-            named = {kind: values.pop(_variable(kind)) for kind in NAMED}
-            default = {kind: values.pop(f"{_variable(kind)}_default") for kind in NAMED}
+            named = {kind: values.pop(_variable(kind)) for kind in kinds}
+            default = {kind: values.pop(f"{_variable(kind)}_default") for kind in kinds}
             entity = _entity(named, default)
             if required and not entity:
-                options = ", ".join(f"--{kind}" for kind in NAMED)
+                options = ", ".join(f"--{kind}" for kind in kinds)
                 raise click.UsageError(f"no entity; set {options}, or one of these with the suffix -default")
             command(entity=entity, **values)
 
         decorated: Command = wrapper
-        for kind, (metavar, named_help, what) in reversed(NAMED.items()):
+        for kind, (metavar, named_help, what) in reversed(kinds.items()):
             default_help = f"The default {what}: each {what} without a quota by name."
             decorated = click.option(f"--{kind}-default", is_flag=True, help=default_help)(decorated)
             decorated = click.option(f"--{kind}", metavar=metavar, help=named_help)(decorated)

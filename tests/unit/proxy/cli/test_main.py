@@ -104,3 +104,20 @@ def test_python_m_proxy_is_the_command(file: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"quota-proxy: {file}: expected a mapping, got 'nonsense'\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("quota-proxy quo", "quotas"),
+        ("quota-proxy quotas im", "import"),
+        ("quota-proxy quotas set --top", "--topic"),
+    ],
+)
+def test_shell_completion(words: str, found: str) -> None:
+    """As bash calls it, by the lines of docs/quotas-as-code.md."""
+    command = words.split()
+    environment = {"_QUOTA_PROXY_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    environment["COMP_CWORD"] = str(len(command) - 1)
+    result = CliRunner().invoke(main, [], prog_name="quota-proxy", env=environment)
+    assert f"plain,{found}" in result.stdout.splitlines()

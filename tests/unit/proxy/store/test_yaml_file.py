@@ -122,3 +122,8 @@ def test_an_entity_has_one_valid_scope() -> None:
         with pytest.raises(SettingsError) as caught:
             read_scopes(entries, AT)
         assert caught.value.key == (*AT, len(scopes) - 1, "scope")
+
+
+def test_a_number_with_a_unit_is_rejected_with_the_number_to_write() -> None:
+    with pytest.raises(SettingsError, match="1048576"):
+        read_clients([{"entity": {"user": "a"}, "producer_byte_rate": "1MB/s"}], QUOTA_KEYS, AT)

@@ -153,3 +153,8 @@ def test_config_that_the_proxy_does_not_enforce_is_rejected(name: str, value: ob
     with pytest.raises(SettingsError, match="replication listener") as caught:
         read_resources({}, {1: {name: value}}, rules, ())
     assert caught.value.key == ("brokers", "1", name)
+
+
+def test_a_number_with_a_unit_is_rejected_with_the_number_to_write() -> None:
+    with pytest.raises(SettingsError, match="1048576"):
+        read("topics: {t: {producer.byte.rate: 1MB/s}}")
