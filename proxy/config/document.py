@@ -5,25 +5,30 @@ a key is looked up in the parsed nodes when an error needs it.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
 
 from proxy import bounded_yaml
+from proxy.config import plain_entries
 from proxy.errors import KeyPath, SettingsError
 
 
 class Document:
     """A parsed YAML file. `value` is its content as plain Python values."""
 
-    def __init__(self, file: Path, root: yaml.Node | None, value: object) -> None:
+    def __init__(self, file: Path, text: str, value: object) -> None:
         self.file = file
         self.value = value
-        self._root = root
+        self._text = text
 
     def line(self, key: KeyPath) -> int | None:
-        """Line (from 1) of the key, or of its closest parent in the file; None for neither."""
-        node, line = self._root, None
+        """Line (from 1) of the key, or of its closest parent in the file; None for neither.
+
+        The text is parsed again for it: only an error needs a line, and the nodes take much memory.
+        """
+        node, line = bounded_yaml.compose(self._text), None
         for part in key:
             found = _child(node, part)
             if found is None:
@@ -41,9 +46,7 @@ def read(file: Path) -> Document:
     text = ""
     try:
         text = bounded_yaml.read_text(file)
-        root = bounded_yaml.compose(text)
-        _reject_duplicates(root, file)
-        value = bounded_yaml.construct(root)
+        value = _parse(text, file)
     except OSError as error:
         raise SettingsError(f"cannot read the file: {_why(error, file)}", file=file) from error
     except UnicodeDecodeError as error:
@@ -56,7 +59,25 @@ def read(file: Path) -> Document:
         raise SettingsError(problem, file=file, line=line) from error
     except yaml.YAMLError as error:
         raise SettingsError(f"not valid YAML: {error}", file=file) from error
-    return Document(file, root, value)
+    return Document(file, text, value)
+
+
+def _parse(text: str, file: Path) -> object:
+    """The value of a text. Raises SettingsError for a duplicate key, or a yaml.YAMLError."""
+    rest, taken = plain_entries.take(text)
+    if taken:
+        # Errors are found again below, with the right lines.
+        with suppress(SettingsError, yaml.YAMLError):
+            value = _parse_all(rest, file)
+            if plain_entries.put_back(value, taken):
+                return value
+    return _parse_all(text, file)
+
+
+def _parse_all(text: str, file: Path) -> object:
+    root = bounded_yaml.compose(text)
+    _reject_duplicates(root, file)
+    return bounded_yaml.construct(root)
 
 
 def _why(error: OSError, file: Path) -> str | None:
