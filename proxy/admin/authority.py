@@ -36,12 +36,15 @@ class Authority:
     def __init__(self, settings: Changes) -> None:
         self.settings = settings
 
-    def without_authorizer(self, who: Identity) -> bool:
-        """Whether a client may read and change quotas in a cluster without an authorizer."""
+    def without_authorizer(self, who: Identity, *, address_stated: bool) -> bool:
+        """Whether a client may read and change quotas in a cluster without an authorizer. `address_stated`:
+        whether a PROXY header states its address, which does not show that the client is on this host.
+        """
         if who.principal in self.settings.admins:
             return True
         open_to = self.settings.without_authorizer or LOOPBACK
-        return open_to == EVERYBODY or (open_to == LOOPBACK and is_loopback(who.address))
+        on_this_host = is_loopback(who.address) and not address_stated
+        return open_to == EVERYBODY or (open_to == LOOPBACK and on_this_host)
 
     def named(self, who: Identity) -> bool:
         """Whether the configuration names a client as an admin."""
@@ -72,14 +75,24 @@ class ClientRights(Rights):
     """
 
     def __init__(
-        self, authority: Authority, ask: Ask, who: Identity, correlation_id: int, *, known_to_broker: bool
+        self,
+        authority: Authority,
+        ask: Ask,
+        who: Identity,
+        correlation_id: int,
+        *,
+        known_to_broker: bool,
+        address_stated: bool = False,
     ) -> None:
-        """`known_to_broker`: whether the broker sees the client's own principal."""
+        """`known_to_broker`: whether the broker sees the client's own principal. `address_stated`: see
+        Authority.without_authorizer().
+        """
         self._authority: Final = authority
         self._ask_broker: Final = ask
         self._who: Final = who
         self._correlation_id: Final = correlation_id
         self._known_to_broker: Final = known_to_broker
+        self._address_stated: Final = address_stated
 
     @property
     def sees_configs(self) -> bool:
@@ -112,7 +125,7 @@ class ClientRights(Rights):
         from proxy.admin import probes  # AuthorizerWatch has imported it already, if it runs.
 
         if await probes.has_no_authorizer(self):
-            return self._authority.without_authorizer(self._who)
+            return self._authority.without_authorizer(self._who, address_stated=self._address_stated)
         return None
 
     async def ask(self, request: RequestPayload, schema: type[Response]) -> Response:

@@ -103,8 +103,21 @@ def _listener(settings: Settings, listener: Listener) -> str:
     bootstrap = join_address(listener.bind, _port(listener.bootstrap_port))
     return (
         f"{listener.name}: bootstrap {bootstrap}, brokers {brokers}, "
-        f"advertised as {listener.advertised_host}, upstream {', '.join(listener.upstream.bootstrap)}"
+        f"advertised as {_advertised(listener)}, upstream {', '.join(listener.upstream.bootstrap)}"
     )
+
+
+def _advertised(listener: Listener) -> str:
+    """The host that clients are told, with the ports where these are not the listener's own."""
+    told = listener.advertised_host
+    if listener.sni is not None and listener.sni.advertised_port is not None:
+        told += f" at port {listener.sni.advertised_port}"
+    if listener.advertised_broker_port_base is not None:
+        told += f" at ports from {listener.advertised_broker_port_base} on"
+    if listener.advertised_brokers:
+        brokers = sorted(listener.advertised_brokers.items())
+        told += f" (broker {', '.join(f'{node_id} at {text}' for node_id, text in brokers)})"
+    return told
 
 
 def _port(port: int) -> str:

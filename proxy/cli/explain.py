@@ -2,13 +2,15 @@
 quotas apply to them.
 """
 
-from proxy.config.settings import Listener, Settings
+from proxy.config.settings import Listener, ProxyProtocol, Settings
 from proxy.quota.identity import ANONYMOUS
 
 
 def explain(settings: Settings, listener: Listener) -> list[str]:
     """Indented lines of plain text."""
     told = [("clients", _clients(listener)), ("named", _named(listener)), ("quotas", _quotas(listener))]
+    if listener.proxy_protocol is not None:
+        told.append(("address", _address(listener.proxy_protocol)))
     if not listener.replication:
         told += [("changes", _changes(settings, listener)), ("proxy", _proxy(listener))]
     return [f"  {name:8}{text}" for name, text in told]
@@ -21,6 +23,11 @@ def _clients(listener: Listener) -> str:
     if listener.tls.client_auth == "required":
         return f"any client with a certificate of {listener.tls.client_ca}{login}; TLS"
     return f"any client{login}; TLS"
+
+
+def _address(settings: ProxyProtocol) -> str:
+    others = "are rejected" if settings.others == "reject" else "have their own address"
+    return f"as the PROXY header of {', '.join(settings.senders)} states; connections from elsewhere {others}"
 
 
 def _named(listener: Listener) -> str:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from proxy.config.settings import Listener, Settings
+from proxy.config.settings import Listener, ProxyProtocol, Settings
 from proxy.errors import KeyPath, SettingsError
+from proxy.quota.networks import canonical_network
 from proxy.security.loopback import is_loopback
 from proxy.security.settings import check_principal, check_sni, check_tls, check_upstream, in_folder
 
@@ -46,7 +47,23 @@ def check_security(listener: Listener, key: KeyPath) -> None:
         if listener.replication:
             problem = "not allowed on a replication listener; set broker_port_base instead"
             raise SettingsError(problem, (*key, "sni"))
+    if listener.proxy_protocol is not None:
+        _check_proxy_protocol(listener, listener.proxy_protocol, (*key, "proxy_protocol"))
     check_upstream(listener.upstream.tls, listener.upstream.sasl, (*key, "upstream"))
+
+
+def _check_proxy_protocol(listener: Listener, settings: ProxyProtocol, key: KeyPath) -> None:
+    if listener.replication:
+        raise SettingsError("not allowed on a replication listener; remove it", key)
+    for place, text in enumerate(settings.senders):
+        at = (*key, "senders", place)
+        try:
+            network = canonical_network(text)
+        except ValueError as error:
+            raise SettingsError(str(error), at) from error
+        if network.endswith("/0"):
+            problem = f"with {text}, every client could state any address; set the load balancers' networks"
+            raise SettingsError(problem, at)
 
 
 def check_admin(settings: Settings) -> None:

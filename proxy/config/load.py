@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from proxy.config import document
+from proxy.config.advertised import check_advertised
 from proxy.config.check_security import check_admin, check_logins, check_security, with_absolute_paths
 from proxy.config.convert import convert
 from proxy.config.frozen import frozen
@@ -39,6 +40,7 @@ def load(path: Path) -> Settings:
         _check_listeners(settings)
         _check_replication(settings)
         check_ports(settings)
+        check_advertised(settings)
         _check_workers(settings)
         check_admin(settings)
         check_logins(settings)
@@ -149,6 +151,8 @@ def _check_upstream(settings: Settings, listener: Listener, key: KeyPath) -> Non
     key = (*key, "bootstrap")
     own = [(own.bind, own.bootstrap_port) for own in settings.listeners]
     own += [(own.advertised_host, own.bootstrap_port) for own in settings.listeners]
+    sni = [own.sni for own in settings.listeners if own.sni is not None]
+    own += [(each.bootstrap_host, each.advertised_port or each.port) for each in sni]
     for place, text in enumerate(listener.upstream.bootstrap):
         try:
             address = split_address(text)

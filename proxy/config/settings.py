@@ -41,6 +41,17 @@ class Upstream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         return tuple(split_address(text) for text in self.bootstrap)
 
 
+class ProxyProtocol(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Load balancers that state their clients' addresses by the PROXY protocol, version 1 or 2."""
+
+    senders: Annotated[tuple[Text, ...], Meta(min_length=1)]
+    """Addresses and networks (CIDR) of the load balancers. Each of their connections must begin with a PROXY
+    header, and the address in it is the client's."""
+    others: Literal["reject", "accept"] = "reject"
+    """What happens to connections from other addresses. `accept`: the proxy serves them under their own
+    address, and reads no header."""
+
+
 class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """One cluster as its clients see it: a bootstrap port, and a port for each broker."""
 
@@ -59,6 +70,12 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Number of ports reserved for brokers, starting at broker_port_base. Only brokers with a lower node id
     get a port, and no other program may use a reserved port. Default: all ports up to the next one that this
     file uses on the same address."""
+    advertised_broker_port_base: Annotated[int, Meta(ge=1, le=65535)] | None = None
+    """The broker with node id N is advertised at this port + N. Set it if NAT, a NodePort or a load balancer
+    forwards these ports to broker_port_base + N. Default: the port at which the proxy serves the broker."""
+    advertised_brokers: dict[Annotated[int, Meta(ge=0)], Text] = {}
+    """The address (HOST:PORT) at which a broker is advertised, by node id, if brokers have load balancers of
+    their own. Other brokers are advertised at advertised_host."""
     reuse_port: bool = False
     """Whether other processes of the same user may serve the listener's ports too (SO_REUSEPORT). A successor
     can then start before this process ends."""
@@ -72,6 +89,8 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """How the proxy identifies clients."""
     sni: Sni | None = None
     """One port for all brokers, instead of bootstrap_port and broker_port_base."""
+    proxy_protocol: ProxyProtocol | None = None
+    """Load balancers that state their clients' addresses by the PROXY protocol."""
     upstream: Upstream
 
     @property

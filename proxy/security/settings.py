@@ -67,6 +67,9 @@ class Sni(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     port: Annotated[int, Meta(ge=0, le=65535)]
     """Port of the listener."""
+    advertised_port: Annotated[int, Meta(ge=1, le=65535)] | None = None
+    """Port that is advertised for every broker. Set it if a load balancer forwards this port to `port`.
+    Default: the value of `port`."""
     bootstrap_host: Text
     """Host name for clients' bootstrap.servers."""
     broker_host: Text

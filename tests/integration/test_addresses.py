@@ -1,4 +1,7 @@
-"""Every address in a response is the proxy's: no client learns a broker's own address."""
+"""Every address in a response is the proxy's: no client learns a broker's own address.
+
+Clients connect through forwarders on another host and on other ports, which the proxy advertises.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +13,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.ports import free_port_range
 from tests.support.kafka.addresses import addresses, leaked
 from tests.support.kafka.clients import CLIENTS, Confluent
 from tests.support.kafka.raw_client import RawClient
@@ -31,28 +35,36 @@ from tests.support.process.proxy_process import HOST, ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
+ADVERTISED_BASE = free_port_range(10)
 ENDPOINTS_OF_PRODUCE_FROM = 10
 ENDPOINTS_OF_FETCH_FROM = 16
 
 
 @pytest.fixture(scope="module")
 def proxy(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> ProxyProcess:
-    return run_proxy(kafka_cluster.bootstrap, listener={"advertised_host": ADVERTISED_HOST})
+    advertised = {"advertised_host": ADVERTISED_HOST, "advertised_broker_port_base": ADVERTISED_BASE}
+    return run_proxy(kafka_cluster.bootstrap, listener=advertised)
 
 
 @pytest.fixture
 def tap(kafka_cluster: EmbeddedKafka, proxy: ProxyProcess) -> Iterator[Tap]:
     """Listen at the advertised addresses of the proxy, and check that no broker's address passes through."""
-    ports = [proxy.bootstrap_port, *(proxy.broker_port(node_id) for node_id in kafka_cluster.node_ids)]
-    with Tap({(ADVERTISED_HOST, port): (HOST, port) for port in ports}, keep=True) as tap:
+    ports = {proxy.bootstrap_port: proxy.bootstrap_port}
+    ports |= {_port(node_id): proxy.broker_port(node_id) for node_id in kafka_cluster.node_ids}
+    with Tap({(ADVERTISED_HOST, near): (HOST, far) for near, far in ports.items()}, keep=True) as tap:
         yield tap
     assert sum(len(stream.kept) for stream in tap.streams) > 0
     for stream in tap.streams:
         assert leaked(kafka_cluster, bytes(stream.kept)) == []
 
 
-def _proxys(kafka: EmbeddedKafka, proxy: ProxyProcess) -> set[tuple[int, str, int]]:
-    return {(node_id, ADVERTISED_HOST, proxy.broker_port(node_id)) for node_id in kafka.node_ids}
+def _port(node_id: int) -> int:
+    """The port at which a broker is advertised."""
+    return ADVERTISED_BASE + node_id
+
+
+def _proxys(kafka: EmbeddedKafka) -> set[tuple[int, str, int]]:
+    return {(node_id, ADVERTISED_HOST, _port(node_id)) for node_id in kafka.node_ids}
 
 
 def test_a_leak_is_seen(kafka_cluster: EmbeddedKafka) -> None:
@@ -88,7 +100,7 @@ def test_admin_tools_see_only_the_proxy(kafka_cluster: EmbeddedKafka, proxy: Pro
     transactional.commit_transaction()
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
     nodes = admin.describe_cluster().result().nodes
-    assert {(node.id, node.host, node.port) for node in nodes} == _proxys(kafka_cluster, proxy)
+    assert {(node.id, node.host, node.port) for node in nodes} == _proxys(kafka_cluster)
     of_server = ("--bootstrap-server", bootstrap)
     kafka_cluster.run_tool("kafka-topics", *of_server, "--describe")
     kafka_cluster.run_tool("kafka-consumer-groups", *of_server, "--describe", "--all-groups")
@@ -100,13 +112,13 @@ def test_admin_tools_see_only_the_proxy(kafka_cluster: EmbeddedKafka, proxy: Pro
 @pytest.mark.parametrize("version", versions(requests.METADATA))
 def test_metadata(version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap) -> None:
     response = _ask(proxy.bootstrap_port, metadata(version=version))
-    assert addresses(response) == _proxys(kafka_cluster, proxy)
+    assert addresses(response) == _proxys(kafka_cluster)
 
 
 @pytest.mark.parametrize("version", versions(requests.DESCRIBE_CLUSTER))
 def test_describe_cluster(version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap) -> None:
     response = _ask(proxy.bootstrap_port, describe_cluster(version))
-    assert addresses(response) == _proxys(kafka_cluster, proxy)
+    assert addresses(response) == _proxys(kafka_cluster)
 
 
 @pytest.mark.parametrize("version", versions(requests.FIND_COORDINATOR))
@@ -117,7 +129,7 @@ def test_find_coordinator(version: int, kafka_cluster: EmbeddedKafka, proxy: Pro
 
     places = wait_until(found, "a coordinator")
     assert len(places) == 1
-    assert places < _proxys(kafka_cluster, proxy)
+    assert places < _proxys(kafka_cluster)
 
 
 @pytest.mark.parametrize("version", range(ENDPOINTS_OF_PRODUCE_FROM, versions(requests.PRODUCE)[-1] + 1))
@@ -126,9 +138,9 @@ def test_produce_to_the_wrong_broker(
 ) -> None:
     topic, topic_id, leader, other = _placed(kafka_cluster)
     request = produce(topic, batch([b"x"]), version, topic_id=topic_id)
-    response = _ask(proxy.broker_port(other), request)
+    response = _ask(_port(other), request)
     assert response.responses[0].partition_responses[0].error_code == ErrorCode.not_leader_or_follower
-    assert addresses(response) == {(leader, ADVERTISED_HOST, proxy.broker_port(leader))}
+    assert addresses(response) == {(leader, ADVERTISED_HOST, _port(leader))}
 
 
 @pytest.mark.parametrize("version", range(ENDPOINTS_OF_FETCH_FROM, versions(requests.FETCH)[-1] + 1))
@@ -136,9 +148,9 @@ def test_fetch_from_the_wrong_broker(
     version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap
 ) -> None:
     topic, topic_id, leader, other = _placed(kafka_cluster)
-    response = _ask(proxy.broker_port(other), fetch(topic, version=version, topic_id=topic_id))
+    response = _ask(_port(other), fetch(topic, version=version, topic_id=topic_id))
     assert response.responses[0].partitions[0].error_code == ErrorCode.not_leader_or_follower
-    assert addresses(response) == {(leader, ADVERTISED_HOST, proxy.broker_port(leader))}
+    assert addresses(response) == {(leader, ADVERTISED_HOST, _port(leader))}
 
 
 @pytest.mark.parametrize("version", versions(requests.SHARE_FETCH))
@@ -147,10 +159,10 @@ def test_share_fetch_from_the_wrong_broker(
 ) -> None:
     _, topic_id, leader, other = _placed(kafka_cluster, replicas=3)
     member_id = str(uuid4())
-    with RawClient(proxy.broker_port(other), host=ADVERTISED_HOST) as client:
+    with RawClient(_port(other), host=ADVERTISED_HOST) as client:
         fetched = client.ask(share_fetch(topic_id, member_id, version=version))
         acknowledged = client.ask(share_acknowledge(topic_id, member_id, 1, version=version))
-    right = {(leader, ADVERTISED_HOST, proxy.broker_port(leader))}
+    right = {(leader, ADVERTISED_HOST, _port(leader))}
     assert fetched.responses[0].partitions[0].error_code == ErrorCode.not_leader_or_follower
     assert addresses(fetched) == right
     # Kafka 4.3 says that it has not handed out such records, and gives no hint; a later one may.
@@ -176,7 +188,7 @@ def test_a_large_response_with_endpoints_at_its_end(
     with RawClient(kafka_cluster.port(other)) as client:
         native = client.ask(both)
     assert addresses(native), "the broker hints at the right one"
-    with RawClient(proxy.broker_port(other), host=ADVERTISED_HOST) as client:
+    with RawClient(_port(other), host=ADVERTISED_HOST) as client:
         client.send(both)
         frame = client.receive_frame()
     assert len(frame) > 2 << 20

@@ -32,6 +32,7 @@ UNTESTED: Final[Mapping[str, str]] = {
     "proxy/admin/rejected.py": "one exception",
     "proxy/server/admin_sources.py": "values without code",
     "proxy/server/connection/host.py": "a protocol without code",
+    "proxy/server/connection/origin.py": "values without code",
     "proxy/telemetry/metrics/listeners.py": "a protocol without code",
     "proxy/telemetry/topic_name_lookup.py": "a protocol without code",
     "pipeline/errors.py": "one exception",

@@ -19,6 +19,7 @@ from proxy.server.connection.direct import Direct, direct
 from proxy.server.connection.drain import SLOW_SECONDS
 from proxy.server.connection.events import BrokerEvents
 from proxy.server.connection.host import ConnectionHost
+from proxy.server.connection.origin import Origin
 from proxy.server.connection.pauses import BROKER_FULL, CONNECTING, UNSERVED
 from proxy.server.connection.relay_session import RelaySession
 from proxy.upstream.addresses import join_address
@@ -38,14 +39,17 @@ class Connection(BrokerEvents):
         node_id: int | None,
         loop: asyncio.AbstractEventLoop,
         admitted: bool = False,
+        origin: Origin | None = None,
     ) -> None:
         self.admitted: Final = admitted
         """Whether it has been counted already, before its TLS handshake."""
         self.node_id = node_id
         """The broker behind the port; None for the bootstrap port, until a broker is chosen."""
-        self.address = ""
+        self.address = "" if origin is None else origin.address
         """The client's IP address; `peer` has the port too."""
-        self.peer = ""
+        self.peer = "" if origin is None else origin.peer
+        self.address_stated: Final = origin is not None and origin.stated
+        """Whether a PROXY header states the address."""
         self.principal = ""
         """The client's principal when it connected: a login may change it."""
         self.opened_at = loop.time()
@@ -65,9 +69,10 @@ class Connection(BrokerEvents):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         client = cast("asyncio.Transport", transport)
-        peer = client.get_extra_info("peername") or ("?", 0)
-        self.address = str(peer[0])
-        self.peer = join_address(self.address, peer[1])
+        if not self.peer:
+            peer = client.get_extra_info("peername") or ("?", 0)
+            self.address = str(peer[0])
+            self.peer = join_address(self.address, peer[1])
         session = self.session
         session.client = client
         self._direct = direct(client)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from proxy.server.connection.origin import Origin
 from proxy.tasks import Tasks
 from proxy.upstream.addresses import join_address
 
@@ -53,19 +54,40 @@ class Entry(Protocol):
 class Opener(Protocol):
     """Opens the accepted connections of a port, with TLS or without."""
 
-    async def open(self, client: socket.socket, address: str, peer: str) -> None:
+    async def open(self, client: socket.socket, origin: Origin) -> None:
         """Make the connection of an accepted socket, or close the socket. It has been counted already."""
+
+
+class OriginReader(Protocol):
+    """Reads where an accepted connection comes from, if a load balancer states it."""
+
+    def read(
+        self, client: socket.socket, origin: Origin, then: Callable[[socket.socket, Origin], None]
+    ) -> None:
+        """Call `then` with the socket and its origin, at once or later, or close the socket. `origin` is the
+        other end of the socket itself.
+        """
 
 
 class Acceptor:
     """Accepts until close()."""
 
-    def __init__(self, bound: socket.socket, entry: Entry, opener: Opener, tasks: Tasks) -> None:
-        """`bound` listens already; `tasks` run the opener."""
+    def __init__(
+        self,
+        bound: socket.socket,
+        entry: Entry,
+        opener: Opener,
+        tasks: Tasks,
+        origins: OriginReader | None = None,
+    ) -> None:
+        """`bound` listens already; `tasks` run the opener. Without `origins` each connection comes from the
+        other end of its socket.
+        """
         self._bound: Final = bound
         self._entry: Final = entry
         self._room: Final = entry.room
         self._opener: Final = opener
+        self._origins: Final = origins
         self._tasks: Final = tasks
         self._loop: Final = asyncio.get_running_loop()
         self._accepting = False
@@ -112,11 +134,15 @@ class Acceptor:
                 self._loop.call_later(ACCEPT_RETRY_SECONDS, self.start)
                 return
             client.setblocking(False)
-            self._open(client, str(address[0]), join_address(*address[:2]))
+            origin = Origin(str(address[0]), join_address(*address[:2]))
+            if self._origins is None:
+                self._open(client, origin)
+            else:
+                self._origins.read(client, origin, self._open)
 
-    def _open(self, client: socket.socket, address: str, peer: str) -> None:
-        if self._entry.enter(address, peer):
-            self._tasks.start(self._opener.open(client, address, peer))
+    def _open(self, client: socket.socket, origin: Origin) -> None:
+        if not self._closed and self._entry.enter(origin.address, origin.peer):
+            self._tasks.start(self._opener.open(client, origin))
         else:
             client.close()
 

@@ -17,6 +17,12 @@ class Admission(Room, Protocol):
     def leave(self, address: str) -> None:
         """Count one connection less; follows each enter() that returned an empty string."""
 
+    def hold(self) -> None:
+        """Count a connection whose address is not known yet."""
+
+    def release(self) -> None:
+        """Count it no longer: its address is known, or it has ended. Follows each hold()."""
+
 
 class LimitedAdmission:
     """The limits of the settings; all client listeners share them.
@@ -49,12 +55,18 @@ class LimitedAdmission:
         return ""
 
     def leave(self, address: str) -> None:
-        self._total -= 1
         here = self._by_address[address] - 1
         if here:
             self._by_address[address] = here
         else:
             del self._by_address[address]
+        self.release()
+
+    def hold(self) -> None:
+        self._total += 1
+
+    def release(self) -> None:
+        self._total -= 1
         if self._waiting and not self.full:
             waiting, self._waiting = self._waiting, []
             for call in waiting:
@@ -73,4 +85,10 @@ class UnlimitedAdmission:
         return ""
 
     def leave(self, address: str) -> None:
+        pass
+
+    def hold(self) -> None:
+        pass
+
+    def release(self) -> None:
         pass

@@ -65,5 +65,6 @@ class LocalResponses:
             request.exchange.client,
             request.header.correlation_id,
             known_to_broker=self._known_to_brokers,
+            address_stated=connection.address_stated,
         )
         return Broker(self._cluster.view.cluster_id, connection.node_id, self._counts, ask, rights)

@@ -3,13 +3,16 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Final
+
+from proxy.server.connection.origin import Origin
 
 
 class PlainOpener:
     """Fulfils Opener."""
 
-    def __init__(self, make: Callable[[], asyncio.Protocol], abandoned: Callable[[str], None]) -> None:
+    def __init__(self, make: Callable[[Origin], asyncio.Protocol], abandoned: Callable[[str], None]) -> None:
         """`make` makes a connection's protocol. `abandoned` takes back the count of a connection from an
         address, because it ended before it was opened.
         """
@@ -17,9 +20,9 @@ class PlainOpener:
         self._abandoned: Final = abandoned
         self._loop: Final = asyncio.get_running_loop()
 
-    async def open(self, client: socket.socket, address: str, peer: str) -> None:
+    async def open(self, client: socket.socket, origin: Origin) -> None:
         try:
-            await self._loop.connect_accepted_socket(self._make, client)
+            await self._loop.connect_accepted_socket(partial(self._make, origin), client)
         except OSError:
             client.close()
-            self._abandoned(address)
+            self._abandoned(origin.address)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
+from proxy.config.advertised import LAST_PORT, advertised_address
 from proxy.config.settings import Listener
 from proxy.errors import PortInUse
 from proxy.upstream.addresses import join_address
@@ -139,6 +140,9 @@ class BrokerPorts:
             last = self._allowed[-1] if self._allowed else listener.broker_port_base
             why = f"its port would be {wanted}, but brokers' ports end at {last}; raise broker_port_count"
             return self._no_port(node_id, why)
+        if advertised_address(listener, node_id, wanted)[1] > LAST_PORT:
+            why = f"its advertised port would be above {LAST_PORT}; lower advertised_broker_port_base"
+            return self._no_port(node_id, why)
         try:
             bound = self._early(listener.bind, wanted) or listening(
                 listener.bind, wanted, reuse_port=listener.reuse_port
@@ -146,8 +150,10 @@ class BrokerPorts:
         except PortInUse as error:
             return self._no_port(node_id, str(error))
         self.without_port.pop(node_id, None)
+        # Once it is handed over it may be closed: the listener accepts no more.
+        port: int = bound.getsockname()[1]
         self._bound(node_id, bound)
-        return Address(listener.advertised_host, bound.getsockname()[1])
+        return Address(*advertised_address(listener, node_id, port))
 
     def node_behind(self, server_name: str) -> int | None:
         """The broker that the host in a TLS hello stands for; None for any. Raises UnknownHost (see

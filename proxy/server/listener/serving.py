@@ -19,6 +19,7 @@ from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.local_responses import LocalResponses
 from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.proxy_headers import ProxyHeaders
 from proxy.server.listener.relays import Relays
 from proxy.server.listener.sockets import ListeningSockets
 from proxy.tasks import Tasks
@@ -92,5 +93,20 @@ def serving(
         handshake_seconds=limits.handshake_seconds,
         connections=connections,
         tasks=tasks,
+        origins=_origins(listener, limits, admission, closed, tasks),
     )
     return Serving(connections, closed, sockets, dialer)
+
+
+def _origins(
+    listener: Listener,
+    limits: ConnectionLimits,
+    admission: Admission,
+    closed: ClosedConnections,
+    tasks: Tasks,
+) -> ProxyHeaders | None:
+    settings = listener.proxy_protocol
+    if settings is None:
+        return None
+    seconds = limits.handshake_seconds
+    return ProxyHeaders(settings, admission=admission, closed=closed, seconds=seconds, tasks=tasks)

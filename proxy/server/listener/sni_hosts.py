@@ -25,7 +25,9 @@ class SniHosts(BrokerPorts):
         self._after: Final = after
 
     def _address(self, node_id: int) -> Address:
-        return Address(self._sni.broker_host.replace(NODE_ID, str(node_id)), self._port)
+        return Address(
+            self._sni.broker_host.replace(NODE_ID, str(node_id)), self._sni.advertised_port or self._port
+        )
 
     def node_behind(self, server_name: str) -> int | None:
         name = server_name.lower()

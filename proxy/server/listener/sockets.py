@@ -11,7 +11,8 @@ from typing import Final, cast
 from proxy.errors import PortInUse
 from proxy.security.tls import TlsFiles
 from proxy.server.connection.connection import Connection
-from proxy.server.listener.acceptor import Acceptor, Opener
+from proxy.server.connection.origin import Origin
+from proxy.server.listener.acceptor import Acceptor, Opener, OriginReader
 from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.handshake_turns import HandshakeTurns
 from proxy.server.listener.plain_opener import PlainOpener
@@ -37,8 +38,11 @@ class ListeningSockets:
         handshake_seconds: float,
         connections: ListenerConnections,
         tasks: Tasks,
+        origins: OriginReader | None = None,
     ) -> None:
-        """`bootstrap` is bound, and may listen already; None if the listener has no bootstrap port."""
+        """`bootstrap` is bound, and may listen already; None if the listener has no bootstrap port. `origins`
+        reads where connections come from; None if no load balancer states it.
+        """
         self.bootstrap_open = False
         """Whether clients can connect to the bootstrap port."""
         self.bootstrap_problem = ""
@@ -49,6 +53,7 @@ class ListeningSockets:
         self._handshake_seconds: Final = handshake_seconds
         self._connections: Final = connections
         self._tasks: Final = tasks
+        self._origins: Final = origins
         self._acceptors: Final[list[Acceptor]] = []
         self._turns: HandshakeTurns | None = None
         """Of the handshakes at all ports; None before the first port with TLS is served."""
@@ -94,7 +99,7 @@ class ListeningSockets:
     def _serve(self, node_id: int | None, bound: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         factory = partial(Connection, self._connections, node_id, loop, self._tls is not None)
-        make = cast("Callable[[], asyncio.Protocol]", factory)
+        make = cast("Callable[[Origin], asyncio.Protocol]", factory)
         opener: Opener
         if self._tls is None:
             opener = PlainOpener(make, self._connections.abandoned)
@@ -109,7 +114,7 @@ class ListeningSockets:
                 seconds=self._handshake_seconds,
                 turns=self._turns,
             )
-        acceptor = Acceptor(bound, self._connections, opener, self._tasks)
+        acceptor = Acceptor(bound, self._connections, opener, self._tasks, self._origins)
         self._acceptors.append(acceptor)
         acceptor.start()
 

@@ -9,12 +9,15 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from proxy.quota.verdict import Verdict
 from proxy.security.alerts import Handshake
 from proxy.security.tls import TlsFiles
+from proxy.server.connection.origin import Origin
 from proxy.server.listener.handshake_turns import HandshakeTurns
+from proxy.server.listener.readable import until_readable
 from proxy.wire.not_kafka import looks_like
 
 TLS_HANDSHAKE_FAILED: Final = "tls_handshake_failed"
@@ -47,7 +50,7 @@ class TlsOpener:
         tls: TlsFiles,
         *,
         node_id: int | None,
-        make: Callable[[], asyncio.Protocol],
+        make: Callable[[Origin], asyncio.Protocol],
         seconds: float,
         turns: HandshakeTurns,
     ) -> None:
@@ -62,7 +65,8 @@ class TlsOpener:
         self._seconds: Final = seconds
         self._loop: Final = asyncio.get_running_loop()
 
-    async def open(self, client: socket.socket, address: str, peer: str) -> None:
+    async def open(self, client: socket.socket, origin: Origin) -> None:
+        address, peer = origin.address, origin.peer
         verdict = self._admission.admit(self._node_id, address, peer)
         if verdict is None:
             client.close()
@@ -75,7 +79,7 @@ class TlsOpener:
         try:
             if verdict.throttle_seconds > 0.0:
                 await asyncio.sleep(verdict.throttle_seconds)
-            why = await self._handshake(client)
+            why = await self._handshake(client, origin)
             served = not why
         except TimeoutError:
             why = f"no TLS handshake within {self._seconds:g} s"
@@ -97,7 +101,7 @@ class TlsOpener:
             client.close()
             self._admission.throttle_ended(address)
 
-    async def _handshake(self, client: socket.socket) -> str:
+    async def _handshake(self, client: socket.socket, origin: Origin) -> str:
         """Make the connection, or return why there is none."""
         async with asyncio.timeout(self._seconds):
             head = await self._first_bytes(client)
@@ -110,7 +114,10 @@ class TlsOpener:
         handshake = Handshake(client)
         try:
             await self._loop.connect_accepted_socket(
-                self._make, client, ssl=self._tls.context, ssl_handshake_timeout=self._seconds
+                partial(self._make, origin),
+                client,
+                ssl=self._tls.context,
+                ssl_handshake_timeout=self._seconds,
             )
         except ssl.SSLError:
             await handshake.send_alert()
@@ -122,21 +129,11 @@ class TlsOpener:
     async def _first_bytes(self, client: socket.socket) -> bytes:
         """Return the client's first bytes and leave them in the socket; empty if it closed the connection."""
         client.setblocking(False)
-        readable: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(client, _set, readable)
-        try:
-            await readable
-        finally:
-            self._loop.remove_reader(client)
+        await until_readable(self._loop, client)
         try:
             return client.recv(RECORD_HEADER_BYTES, socket.MSG_PEEK)
         except ConnectionError:
             return b""
-
-
-def _set(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 class _ClientClosed(Exception):

@@ -33,9 +33,12 @@ class RawClient:
         host: str = HOST,
         tls: ssl.SSLContext | None = None,
         server_name: str = "localhost",
+        header: bytes = b"",
     ) -> None:
+        """`header` is sent before everything else, also before the TLS handshake."""
         self._client_id = client_id
         self._socket = socket.create_connection((host, port), timeout=TIMEOUT_SECONDS)
+        self._socket.sendall(header)
         if tls is not None:
             self._socket = tls.wrap_socket(self._socket, server_hostname=server_name)
         self._responses = self._socket.makefile("rb")

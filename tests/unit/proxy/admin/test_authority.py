@@ -52,11 +52,17 @@ class Broker:
 
 
 def rights(
-    broker: Broker, *, user: str = "alice", address: str = "10.0.0.7", known: bool = True, **settings: Any
+    broker: Broker,
+    *,
+    user: str = "alice",
+    address: str = "10.0.0.7",
+    known: bool = True,
+    stated: bool = False,
+    **settings: Any,
 ) -> Rights:
     authority = Authority(Changes(**settings))
     who = Identity(user, "tool", address)
-    return ClientRights(authority, broker.ask, who, 7, known_to_broker=known)
+    return ClientRights(authority, broker.ask, who, 7, known_to_broker=known, address_stated=stated)
 
 
 def granted(found: Rights) -> tuple[bool, bool, bool, bool]:
@@ -120,6 +126,16 @@ def test_a_response_without_entries_gives_no_rights(entries: bytes, says: str | 
 def test_without_an_authorizer(settings: dict[str, Any], user: str, address: str, may: bool) -> None:
     broker = Broker(NO_AUTHORIZER)
     assert granted(rights(broker, user=user, address=address, **settings))[:3] == (may, may, may)
+
+
+@pytest.mark.parametrize(
+    ("settings", "may"),
+    [({}, False), ({"without_authorizer": "everybody"}, True), ({"admins": ("alice",)}, True)],
+)
+def test_a_stated_address_is_not_on_this_host(settings: dict[str, Any], may: bool) -> None:
+    """A load balancer's own clients may have its loopback address, and a header can state any."""
+    broker = Broker(NO_AUTHORIZER)
+    assert granted(rights(broker, address="127.0.0.1", stated=True, **settings))[:3] == (may, may, may)
 
 
 @pytest.mark.parametrize(("admins", "may"), [((), False), (("bob",), False), (("alice",), True)])

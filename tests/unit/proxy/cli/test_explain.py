@@ -7,7 +7,8 @@ from tests.support.process.settings import configuration
 
 FILE = """
 listeners:
-  - {name: plain, upstream: {bootstrap: ['k:9092']}, bootstrap_port: 1000, broker_port_base: 1100}
+  - {name: plain, upstream: {bootstrap: ['k:9092']}, bootstrap_port: 1000, broker_port_base: 1100,
+     proxy_protocol: {senders: [10.0.0.1, 10.1.0.0/16]}}
   - name: mutual
     bootstrap_port: 2000
     broker_port_base: 2100
@@ -46,6 +47,8 @@ def explained(tmp_path: Path) -> dict[str, dict[str, str]]:
 def test_each_listener(tmp_path: Path) -> None:
     told = explained(tmp_path)
     plain, mutual, logins, hosts = (told[name] for name in ("plain", "mutual", "logins", "hosts"))
+    assert "10.0.0.1, 10.1.0.0/16" in plain["address"]
+    assert "address" not in mutual
     assert plain["clients"] == "any client; not encrypted"
     assert plain["named"] == "not at all: every client is ANONYMOUS"
     assert plain["quotas"].startswith("those of user ANONYMOUS, ")

@@ -122,3 +122,36 @@ def test_contradiction_is_rejected_by_its_key(tmp_path: Path, text: str, key: st
 def test_admin_port_on_a_network_is_accepted_with_credentials(tmp_path: Path, admin: str) -> None:
     text = listener(UPSTREAM) + "\nadmin: {bind: 0.0.0.0, " + admin + "}"
     assert read(tmp_path, text).admin.bind == "0.0.0.0"
+
+
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        ("proxy_protocol: {}", "senders"),
+        ("proxy_protocol: {senders: []}", "senders"),
+        ("proxy_protocol: {senders: [lb.example.com]}", "senders[0]"),
+        ("proxy_protocol: {senders: [10.0.0.0/8, 10.0.0.1/8]}", "senders[1]"),
+        ("proxy_protocol: {senders: [0.0.0.0/0]}", "senders[0]"),
+        ("proxy_protocol: {senders: ['::/0']}", "senders[0]"),
+        ("proxy_protocol: {senders: [10.0.0.0/8], others: trust}", "others"),
+    ],
+)
+def test_senders_of_proxy_headers_are_known(tmp_path: Path, keys: str, key: str) -> None:
+    assert spell(rejection(tmp_path, listener(keys, UPSTREAM)).key) == f"listeners[0].proxy_protocol.{key}"
+
+
+def test_brokers_send_no_proxy_header(tmp_path: Path) -> None:
+    text = """
+    listeners:
+      - {upstream: {bootstrap: ['k:9092']}}
+      - {name: r, replication: true, bind: 127.0.0.2, broker_port_base: 29200,
+         proxy_protocol: {senders: [10.0.0.1]}, upstream: {brokers: {1: 'k:9092'}}}
+    """
+    assert spell(rejection(tmp_path, text).key) == "listeners[1].proxy_protocol"
+
+
+def test_addresses_and_networks_may_send_proxy_headers(tmp_path: Path) -> None:
+    text = listener("proxy_protocol: {senders: [10.0.0.1, 'fd00::/8'], others: accept}", UPSTREAM)
+    found = read(tmp_path, text).listeners[0].proxy_protocol
+    assert found is not None
+    assert found.senders == ("10.0.0.1", "fd00::/8")

@@ -13,6 +13,11 @@ def test_http(head):
     assert "HTTP" in looks_like(head)
 
 
+@pytest.mark.parametrize("head", [b"PROX", b"\r\n\r\n"])
+def test_the_proxy_protocol(head):
+    assert "proxy_protocol" in looks_like(head)
+
+
 @pytest.mark.parametrize(
     "head", [b"", b"\x16", b"\x00\x00\x00\x20", b"\x16\x02\x01\x02", b"GETS", b"\xff\xff\xff\xff"]
 )

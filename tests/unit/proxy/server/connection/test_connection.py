@@ -7,11 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.relay.unsupported_version import unsupported_api_versions
 from proxy.server.connection.connection import Connection
+from proxy.server.connection.origin import Origin
 from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import api_versions
@@ -69,11 +72,16 @@ class ConnectionHost:
         """The loop may be closed before."""
 
 
-def run(loop: asyncio.AbstractEventLoop, owner: ConnectionHost, client: Callable[[int], Any]) -> Any:
+def run(
+    loop: asyncio.AbstractEventLoop,
+    owner: ConnectionHost,
+    client: Callable[[int], Any],
+    origin: Origin | None = None,
+) -> Any:
     """What a blocking client, which gets the port, returns."""
 
     async def serve() -> Any:
-        server = await loop.create_server(lambda: Connection(owner, 1, loop), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: Connection(owner, 1, loop, False, origin), "127.0.0.1", 0)
         async with server:
             async with asyncio.timeout(30):
                 done = await loop.run_in_executor(None, client, server.sockets[0].getsockname()[1])
@@ -109,6 +117,19 @@ def test_what_the_proxy_responses(loop: asyncio.AbstractEventLoop) -> None:
     assert request.header.api_key == OWN
     assert request.frame == REQUEST[4:]
     assert owner.ended_with == ["client_closed"]
+
+
+@pytest.mark.parametrize("origin", [None, Origin("192.0.2.1", "192.0.2.1:5", stated=True)])
+def test_the_address_is_the_origin_s_or_the_socket_s(
+    loop: asyncio.AbstractEventLoop, origin: Origin | None
+) -> None:
+    owner = ConnectionHost()
+    assert run(loop, owner, ask, origin) == LOCAL_RESPONSE
+    [(connection, request)] = owner.intercepted
+    expected = "127.0.0.1" if origin is None else "192.0.2.1"
+    assert (connection.address, request.exchange.client.address) == (expected, expected)
+    assert connection.peer.startswith(f"{expected}:")
+    assert connection.address_stated == (origin is not None)
 
 
 def test_a_response_before_an_error_still_leaves(loop: asyncio.AbstractEventLoop) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from proxy.server.connection.origin import Origin
 from proxy.server.listener import acceptor
-from proxy.server.listener.acceptor import ACCEPTED_AT_A_TIME, Acceptor, Room
+from proxy.server.listener.acceptor import ACCEPTED_AT_A_TIME, Acceptor, OriginReader, Room
 from proxy.tasks import Tasks
 
 HOST = "127.0.0.1"
@@ -21,6 +22,7 @@ class Listener:
         self.most = most
         self.opened: list[socket.socket] = []
         self.rejected = 0
+        self.entered: list[str] = []
         self.errors: list[int | None] = []
         self.waits = 0
         self.came = asyncio.Event()
@@ -29,8 +31,8 @@ class Listener:
         self._rejects = rejects
         self._waiting: list[Callable[[], None]] = []
 
-    def accept(self, bound: socket.socket) -> Acceptor:
-        return Acceptor(bound, self, self, self.tasks)
+    def accept(self, bound: socket.socket, origins: OriginReader | None = None) -> Acceptor:
+        return Acceptor(bound, self, self, self.tasks, origins)
 
     @property
     def room(self) -> Room:
@@ -44,8 +46,8 @@ class Listener:
         self._waiting.append(call)
 
     def enter(self, address: str, peer: str) -> bool:
-        assert address == HOST
-        assert peer.startswith(f"{HOST}:")
+        assert peer.startswith(f"{address}:")
+        self.entered.append(address)
         if self._rejects:
             self.rejected += 1
             self.came.set()
@@ -53,9 +55,8 @@ class Listener:
         self._entered += 1
         return True
 
-    async def open(self, client: socket.socket, address: str, peer: str) -> None:
-        assert address == HOST
-        assert peer.startswith(f"{HOST}:")
+    async def open(self, client: socket.socket, origin: Origin) -> None:
+        assert origin.peer.startswith(f"{origin.address}:")
         self.opened.append(client)
         self.came.set()
 
@@ -172,3 +173,38 @@ async def test_a_connection_that_may_not_enter_is_closed() -> None:
     assert listener.opened == []
     accepts.close()
     close(client)
+
+
+class Origins:
+    """Keeps accepted connections until the test says where they come from."""
+
+    def __init__(self, came: asyncio.Event) -> None:
+        self.seen: list[tuple[socket.socket, Callable[[socket.socket, Origin], None]]] = []
+        self._came = came
+
+    def read(
+        self, client: socket.socket, origin: Origin, then: Callable[[socket.socket, Origin], None]
+    ) -> None:
+        assert (origin.address, origin.stated) == (HOST, False)
+        self.seen.append((client, then))
+        self._came.set()
+
+
+async def test_a_connection_is_counted_and_opened_under_the_address_that_was_read() -> None:
+    bound = socket.create_server((HOST, 0))
+    listener = Listener()
+    origins = Origins(listener.came)
+    accepts = listener.accept(bound, origins)
+    accepts.start()
+    connected = clients(bound, 2)
+    await listener.until(lambda: len(origins.seen) == 2)
+    assert listener.entered == []
+    client, then = origins.seen[0]
+    stated = Origin("192.0.2.1", "192.0.2.1:1", stated=True)
+    then(client, stated)
+    assert listener.entered == ["192.0.2.1"]
+    accepts.close()
+    late, then = origins.seen[1]
+    then(late, stated)
+    assert (listener.entered, late.fileno()) == (["192.0.2.1"], -1), "the port is closed"
+    close(*connected, client)

@@ -53,3 +53,13 @@ def test_brokers_are_not_limited() -> None:
     assert {admission.enter("a") for _ in range(1000)} == {""}
     assert not admission.full
     admission.leave("a")
+
+
+def test_a_connection_whose_address_is_not_known_counts_in_all_only() -> None:
+    admission = LimitedAdmission(1, 1)
+    admission.hold()
+    called: list[bool] = []
+    admission.call_with_room(lambda: called.append(admission.full))
+    assert (admission.full, called) == (True, [])
+    admission.release()
+    assert (admission.enter("a"), called) == ("", [False])

@@ -9,6 +9,7 @@ from proxy.admin.broker import Reply
 from proxy.admin.dispatch import AdminApis
 from proxy.quota.cluster_view import ClusterView
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
+from proxy.server.listener import local_responses
 from proxy.server.listener.local_responses import ANSWER_FAILED, LocalResponses
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
@@ -41,6 +42,7 @@ class Apis:
 
 class Connection:
     node_id = 3
+    address_stated = False
 
     def __init__(self) -> None:
         self.got: list[Any] = []
@@ -83,6 +85,19 @@ async def test_a_connection_gets_the_response_to_its_request() -> None:
     assert await respond(admin) == [(b"admin", 1.5, True)]
     [broker] = admin.brokers
     assert (broker.node_id, broker.cluster_id) == (3, "c")
+
+
+async def test_a_stated_address_gives_no_rights_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[bool] = []
+
+    def rights(*_: object, address_stated: bool, **__: object) -> None:
+        told.append(address_stated)
+
+    monkeypatch.setattr(local_responses, "ClientRights", rights)
+    for stated in (False, True):
+        monkeypatch.setattr(Connection, "address_stated", stated)
+        await respond(Apis("admin"))
+    assert told == [False, True]
 
 
 async def test_a_request_may_be_forwarded_after_all() -> None:

@@ -46,7 +46,7 @@ async def received(entry: Entry) -> bytes:
     tasks = Tasks()
     bound = socket.create_server((HOST, 0))
     port = bound.getsockname()[1]
-    server = Acceptor(bound, entry, PlainOpener(Echo, entry.abandoned), tasks)
+    server = Acceptor(bound, entry, PlainOpener(lambda origin: Echo(), entry.abandoned), tasks)
     server.start()
     assert not server.waits
     async with asyncio.timeout(10):

@@ -101,3 +101,26 @@ def test_a_broker_without_a_port_is_not_advertised_at_its_own_address(node_id: i
         ports.retry()
         assert advertised(ports.addresses.find(node_id, "broker.internal", 9092)) == nowhere
         assert list(ports.without_port) == [node_id]
+
+
+def test_a_broker_is_advertised_where_its_port_is_forwarded_from() -> None:
+    base = free_port_range(2)
+    listener = Listener(
+        upstream=Upstream(bootstrap=("a:1",)),
+        broker_port_base=base,
+        advertised_host="proxy.example",
+        advertised_broker_port_base=65535,
+        advertised_brokers={5: "lb-5.example:9094"},
+    )
+    bound: dict[int, int] = {}
+
+    def note(node_id: int, port: socket.socket) -> None:
+        bound[node_id] = port.getsockname()[1]
+        port.close()
+
+    ports = BrokerPorts(listener, range(base, base + 2), note)
+    first = ports.advertised(0, "broker.internal", 9092)
+    assert (first.host, first.port) == ("proxy.example", 65535)
+    assert bound == {0: base}
+    beyond = ports.advertised(1, "broker.internal", 9093)
+    assert (beyond.port, list(ports.without_port), bound) == (NO_PORT, [1], {0: base})

@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from proxy.config.settings import Listener, Upstream
 from proxy.security.settings import Sni, Tls
@@ -48,3 +49,9 @@ def test_an_unknown_host_is_named_in_the_error(hosts: SniHosts, name: str) -> No
 def test_the_listener_takes_its_addresses_from_sni() -> None:
     assert (LISTENER.bootstrap_port, LISTENER.broker_port_base) == (29443, 0)
     assert LISTENER.advertised_host == "kafka.example.com"
+
+
+def test_a_load_balancer_s_port_is_advertised() -> None:
+    sni = replace(SNI, advertised_port=443)
+    address = SniHosts(replace(LISTENER, sni=sni), sni, 29443).advertised(7, "internal", 9092)
+    assert (address.host, address.port) == ("broker-7.Kafka.example.com", 443)

@@ -123,7 +123,7 @@ def run(
                 gateway,
                 server_tls(settings, ()),
                 node_id=3,
-                make=lambda: Connection(gateway, 3, loop, admitted=True),
+                make=lambda origin: Connection(gateway, 3, loop, True, origin),
                 seconds=seconds,
                 turns=HandshakeTurns(loop),
             )
