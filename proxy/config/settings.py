@@ -168,8 +168,11 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     """Seconds within which a new client must send its first complete request."""
     connect_seconds: Seconds = 5
     """Timeout for connecting to a broker, in seconds."""
+    shutdown_delay_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0
+    """Seconds between SIGTERM and the drain. Meanwhile /readyz returns 503, and the proxy still serves new
+    connections: load balancers need this time to stop sending them. Another SIGTERM ends the delay."""
     drain_seconds: Annotated[float, Meta(ge=0, le=86400)] = 20
-    """Seconds that a shutdown waits for outstanding responses."""
+    """Seconds that a shutdown waits for outstanding responses, after shutdown_delay_seconds."""
 
 
 class Metrics(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

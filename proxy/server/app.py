@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from os import getpid
 from pathlib import Path
 from socket import gethostname
@@ -82,6 +83,14 @@ def run(proxy: "Proxy") -> int:
     GarbageCollection().start()
     uvloop.run(proxy.serve())
     return 0
+
+
+async def _next_signal(stop: asyncio.Event, seconds: float) -> None:
+    """Wait for another signal to stop, at most for `seconds`."""
+    stop.clear()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
 
 
 class Proxy:
@@ -187,6 +196,7 @@ class Proxy:
         await stop.wait()
         readiness.draining = True
         self._service_manager.stopping()
+        await _next_signal(stop, settings.limits.shutdown_delay_seconds)
         await listeners.drain(settings.limits.drain_seconds)
         if sharing is not None:
             await sharing.leave()

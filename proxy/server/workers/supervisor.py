@@ -36,7 +36,8 @@ STATUS_SECONDS: Final = 0.5
 COUNT_SECONDS: Final = 10.0
 """How often the supervisor takes the workers' metrics: a killed worker loses what it counted since."""
 KILL_SECONDS: Final = 7.0
-"""After limits.drain_seconds, a worker has this long to deliver its usage events and end."""
+"""After limits.shutdown_delay_seconds and limits.drain_seconds, a worker has this long to deliver its usage
+events and end."""
 
 
 def supervise(settings: Settings, path: Path, log_level: str, passed: EarlyPorts) -> int:
@@ -83,7 +84,9 @@ class Supervisor:
         # The workers listen until they have drained.
         self._ports.close()
         self._signal_all(signal.SIGTERM)
-        _, late = await asyncio.wait(keeping, timeout=self._settings.limits.drain_seconds + KILL_SECONDS)
+        limits = self._settings.limits
+        seconds = limits.shutdown_delay_seconds + limits.drain_seconds + KILL_SECONDS
+        _, late = await asyncio.wait(keeping, timeout=seconds)
         if late:
             log.warning("killing %d workers that did not end", len(fleet.running))
             self._signal_all(signal.SIGKILL)
@@ -93,8 +96,14 @@ class Supervisor:
 
     def _handle_signals(self) -> asyncio.Event:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+        def end() -> None:
+            if stop.is_set():  # A second signal ends limits.shutdown_delay_seconds.
+                self._signal_all(signal.SIGTERM)
+            stop.set()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, end)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         return stop
 

@@ -86,7 +86,8 @@ def test_smallest_file_of_the_page_works(tmp_path: Path) -> None:
 
 
 def test_quotas_of_the_page_work(tmp_path: Path) -> None:
-    smallest, quotas = (part.split("```")[0] for part in PAGE.split("```yaml\n")[1:])
+    smallest, *others = (part.split("```")[0] for part in PAGE.split("```yaml\n")[1:])
+    [quotas] = [text for text in others if text.startswith("quotas:")]
     file = tmp_path / "quotas.yaml"
     file.write_text(smallest + quotas)
     assert len(load_settings(file).quotas.clients) == 2

@@ -37,6 +37,7 @@ class Running:
         *,
         early: bool = False,
         passed: socket.socket | None = None,
+        delay: int = 0,
     ) -> None:
         """`early`: whether the ports listen before the proxy is built. `passed`: a service manager's socket,
         at the bootstrap port.
@@ -53,7 +54,7 @@ class Running:
               broker_port_count: 2
               upstream: {{bootstrap: ["{upstream[0]}:{upstream[1]}"]}}
             admin: {{port: {self.port + 3}}}
-            limits: {{drain_seconds: 5}}
+            limits: {{drain_seconds: 5, shutdown_delay_seconds: {delay}}}
             quotas: {{store: none}}
             {more}
             """,
@@ -94,9 +95,10 @@ async def running(
     *,
     early: bool = False,
     passed: socket.socket | None = None,
+    delay: int = 0,
 ) -> AsyncIterator[Running]:
     async with asyncio.timeout(30):
-        proxy = Running(tmp_path, upstream, more, early=early, passed=passed)
+        proxy = Running(tmp_path, upstream, more, early=early, passed=passed, delay=delay)
         try:
             yield proxy
         finally:
@@ -245,6 +247,20 @@ async def test_sigterm_lets_connections_finish_and_frees_the_ports(tmp_path: Pat
         for port in range(proxy.port, proxy.port + 4):
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection(HOST, port)
+
+
+async def test_clients_are_served_while_load_balancers_notice_the_shutdown(tmp_path: Path) -> None:
+    async with MetadataBroker() as broker, running(tmp_path, broker.address, delay=3600) as proxy:
+        await proxy.ready()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+        async def not_ready() -> bool:
+            return (await proxy.get("readyz"))[0] == 503
+
+        await until(not_ready)
+        assert len((await ask_metadata(proxy.port)).brokers) == 1
+        await proxy.stop()  # the second signal
+        assert await rejects(proxy.port)
 
 
 async def test_systemd_hears_of_the_start_a_reload_and_the_shutdown(
