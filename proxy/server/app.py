@@ -3,12 +3,14 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
 from os import getpid
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
@@ -52,6 +54,7 @@ from proxy.store.from_settings import Configuration
 from proxy.store.quota_store import QuotaStore
 from proxy.tasks import Tasks
 from proxy.telemetry.loop_lag import LoopLag
+from proxy.telemetry.usage.reporter import UsageReporter
 from proxy.wire.protected_topics import ProtectedTopics
 
 if TYPE_CHECKING:
@@ -60,6 +63,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 FORGET_EVERY_SECONDS: Final = 60.0
 """Idle buckets cost memory only, so they need not be dropped any sooner."""
+
+Work = Coroutine[Any, Any, None]
 
 
 def build(
@@ -93,6 +98,60 @@ async def _next_signal(stop: asyncio.Event, seconds: float) -> None:
             await stop.wait()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What is built once the event loop runs."""
+
+    listeners: Listeners
+    topic: "KafkaTopic | None"
+    sharing: LimitSharing | None
+    usage: UsageReporter | None
+    certificates: Certificates
+    readiness: Readiness
+    admin_port: AdminServer | None
+    """None in a worker: the supervisor has the port."""
+    loop_lag: LoopLag = field(default_factory=LoopLag)
+
+    def work(self) -> Iterable[Work]:
+        """Serve clients and brokers, with what belongs to it."""
+        yield self.listeners.start_clients(self._quotas_loaded)
+        yield self.listeners.start_replication(self._quotas_loaded)
+        yield self.listeners.end_early()
+        yield self.certificates.run()
+        yield self.loop_lag.run()
+        if self.topic is not None:
+            yield self.topic.run()
+        if self.sharing is not None:
+            yield self.sharing.follow()
+            yield self.sharing.run()
+        if self.usage is not None:
+            yield self.usage.run()
+            for sink in self.usage.sinks:
+                yield sink.run()
+
+    async def _quotas_loaded(self) -> None:
+        if self.topic is not None:
+            await self.topic.loaded.wait()
+        if self.sharing is not None:
+            await self.sharing.until_joined()
+
+    async def drain(self, seconds: float) -> None:
+        """End the connections, for at most `seconds`; then hand over what other processes wait for."""
+        await self.listeners.drain(seconds)
+        if self.sharing is not None:
+            await self.sharing.leave()
+        if self.usage is not None:
+            await self.usage.finish()
+
+    async def close(self) -> None:
+        """Close what is left, after the work has ended."""
+        if self.topic is not None:
+            await self.topic.close()
+        self.listeners.close()
+        if self.admin_port is not None:
+            await self.admin_port.close()
+
+
 class Proxy:
     """Owns what the parts of the process share: the quotas, their store, and the configuration file."""
 
@@ -123,10 +182,25 @@ class Proxy:
 
     async def serve(self) -> None:
         """Build the rest, which needs the event loop; run until a signal; drain."""
-        settings, time = self._settings, asyncio.get_running_loop().time
         tasks = Tasks()
         stop = self._handle_signals(tasks)
         self._store.start()
+        parts = self._parts(tasks)
+        for work in chain(parts.work(), self._show(parts, stop), self._own_work(parts)):
+            tasks.start(work)
+        await stop.wait()
+        parts.readiness.draining = True
+        self._service_manager.stopping()
+        await _next_signal(stop, self._settings.limits.shutdown_delay_seconds)
+        await parts.drain(self._settings.limits.drain_seconds)
+        if self._link is not None:
+            await self._link.close()
+        await tasks.cancel()
+        self._store.close()
+        await parts.close()
+
+    def _parts(self, tasks: Tasks) -> "_Parts":
+        settings, time = self._settings, asyncio.get_running_loop().time
         listeners = Listeners(
             settings=settings,
             engines=self._engines,
@@ -148,69 +222,50 @@ class Proxy:
             usage=usage,
             sharing=sharing,
         )
-        loop_lag = LoopLag()
-        link = self._link
-        admin_port = AdminServer(settings.admin, self._admin_tls) if link is None else None
-        sources = AdminSources(
-            settings=settings.admin,
-            engines=self._engines,
+        return _Parts(
             listeners=listeners,
-            buckets=self._buckets,
-            replication=lambda: self._replication_state(listeners),
             topic=topic,
-            usage=usage,
             sharing=sharing,
+            usage=usage,
             certificates=certificates,
-            loop_lag=loop_lag,
             readiness=readiness,
-            reload=self._reload,
+            admin_port=AdminServer(settings.admin, self._admin_tls) if self._link is None else None,
         )
 
-        async def quotas_loaded() -> None:
-            if topic is not None:
-                await topic.loaded.wait()
-            if sharing is not None:
-                await sharing.until_joined()
+    def _own_work(self, parts: "_Parts") -> Iterable[Work]:
+        """What the process does beside that."""
+        time = asyncio.get_running_loop().time
+        clusters, readiness = parts.listeners.asking_clusters, parts.readiness
+        yield DeletedTopics(self._store, clusters, time).run()
+        yield ProtectedTopicIds(self._protected_topics, clusters).run()
+        yield CallbackLog(lambda: self._store.limits.source, time).run()
+        yield RejectionLog(self._engines, time).run()
+        yield ThrottleLog(lambda: self._replication_state(parts.listeners), time).run()
+        yield self._reload.watch()
+        yield self._service_manager.follow(readiness.problems, readiness.warnings)
+        yield self._forget_idle()
 
-        for work in (
-            listeners.start_clients(quotas_loaded),
-            listeners.start_replication(quotas_loaded),
-            listeners.end_early(),
-            *([] if link is None else [link.run(stop), link.serve(sources)]),
-            *([] if admin_port is None else [admin_port.serve(sources, lambda: not readiness.problems())]),
-            DeletedTopics(self._store, listeners.asking_clusters, time).run(),
-            ProtectedTopicIds(self._protected_topics, listeners.asking_clusters).run(),
-            CallbackLog(lambda: self._store.limits.source, time).run(),
-            RejectionLog(self._engines, time).run(),
-            ThrottleLog(lambda: self._replication_state(listeners), time).run(),
-            self._reload.watch(),
-            self._service_manager.follow(readiness.problems, readiness.warnings),
-            certificates.run(),
-            loop_lag.run(),
-            self._forget_idle(),
-            *([] if topic is None else [topic.run()]),
-            *([] if sharing is None else [sharing.follow(), sharing.run()]),
-            *([] if usage is None else [usage.run(), *(sink.run() for sink in usage.sinks)]),
-        ):
-            tasks.start(work)
-        await stop.wait()
-        readiness.draining = True
-        self._service_manager.stopping()
-        await _next_signal(stop, settings.limits.shutdown_delay_seconds)
-        await listeners.drain(settings.limits.drain_seconds)
-        if sharing is not None:
-            await sharing.leave()
-        if usage is not None:
-            await usage.finish()
-        if link is not None:
-            await link.close()
-        await tasks.cancel()
-        self._store.close()
-        if topic is not None:
-            await topic.close()
-        listeners.close()
-        if admin_port is not None:
-            await admin_port.close()
+    def _show(self, parts: "_Parts", stop: asyncio.Event) -> Iterable[Work]:
+        """Show the state of the process at the admin port, or to the supervisor, which has that port."""
+        sources = AdminSources(
+            settings=self._settings.admin,
+            engines=self._engines,
+            listeners=parts.listeners,
+            buckets=self._buckets,
+            replication=lambda: self._replication_state(parts.listeners),
+            topic=parts.topic,
+            usage=parts.usage,
+            sharing=parts.sharing,
+            certificates=parts.certificates,
+            loop_lag=parts.loop_lag,
+            readiness=parts.readiness,
+            reload=self._reload,
+        )
+        if self._link is not None:
+            yield self._link.run(stop)
+            yield self._link.serve(sources)
+        if parts.admin_port is not None:
+            yield parts.admin_port.serve(sources, lambda: not parts.readiness.problems())
 
     def _handle_signals(self, tasks: Tasks) -> asyncio.Event:
         """Reload on SIGHUP; return an event that SIGTERM and SIGINT set."""

@@ -64,12 +64,7 @@ def client_listener(
     security = transport_security(settings, listener)
     usage = None if settings.usage is None else UsageLedger()
     traffic = Traffic(settings.metrics.topic_partitions, usage)
-    bootstrap = early.take(listener.bind, listener.bootstrap_port) or bind(
-        listener.bind,
-        listener.bootstrap_port,
-        f"listener {listener.name}: bootstrap_port: ",
-        reuse_port=listener.reuse_port,
-    )
+    bootstrap = _bootstrap_port(listener, early)
     # The cluster and the ports call parts that are built below; nothing calls them before start().
     cluster = ClusterRefresh(
         listener.name,
@@ -97,16 +92,7 @@ def client_listener(
             engines=engines,
             addresses=ports.addresses,
             traffic=traffic,
-            settings=RelaySettings(
-                max_frame_bytes=limits.max_frame_bytes,
-                max_list_bytes=limits.max_list_request_bytes,
-                apis=APIS,
-                intercepted_api_keys=admin.api_keys,
-                login=login_of(listener),
-                protected=admin.protected,
-                topic_names=topic_names,
-                large_frames=large_frames,
-            ),
+            settings=_relay_settings(settings, listener, admin, topic_names, large_frames),
         ),
         local_responses=LocalResponses(
             admin=admin, cluster=cluster, counts=counts, known_to_brokers=listener.known_to_brokers
@@ -137,6 +123,32 @@ def client_listener(
         tasks=tasks,
     )
     return ClientListener(gateway, discovery, feed)
+
+
+def _bootstrap_port(listener: Listener, early: EarlyPorts) -> socket.socket:
+    what = f"listener {listener.name}: bootstrap_port: "
+    return early.take(listener.bind, listener.bootstrap_port) or bind(
+        listener.bind, listener.bootstrap_port, what, reuse_port=listener.reuse_port
+    )
+
+
+def _relay_settings(
+    settings: Settings,
+    listener: Listener,
+    admin: AdminApis,
+    topic_names: ClusterTopicNames,
+    large_frames: LargeFrames,
+) -> RelaySettings:
+    return RelaySettings(
+        max_frame_bytes=settings.limits.max_frame_bytes,
+        max_list_bytes=settings.limits.max_list_request_bytes,
+        apis=APIS,
+        intercepted_api_keys=admin.api_keys,
+        login=login_of(listener),
+        protected=admin.protected,
+        topic_names=topic_names,
+        large_frames=large_frames,
+    )
 
 
 def _broker_ports(
