@@ -12,6 +12,9 @@ from setuptools import setup
 
 MODES = ("auto", "quick", "pure", "require")
 ROOT = Path(__file__).parent
+WARNINGS = ["-Wno-misleading-indentation"]
+"""For this warning GCC reads the lines of the generated file again and again, which takes longer than
+compiling it."""
 
 
 def sources() -> list[str]:
@@ -34,5 +37,5 @@ if mode != "pure":
     for extension in extensions:
         extension.optional = mode != "require"
         # Nobody else links to what is in here: calls within need no indirection, and may be inlined.
-        extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden"]
+        extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden", *WARNINGS]
 setup(ext_modules=extensions)
