@@ -97,6 +97,8 @@ class LimitSharing:
         self._applied = 0
         """The parts by the records below this offset are in use."""
         self._reported_at = 0.0
+        self._left = False
+        """Whether this process has told the others that it stops: a further report would have it join again."""
         self._alone_at = time()
         """When no other live process had this one's name."""
         self._namesakes = 0
@@ -211,7 +213,7 @@ class LimitSharing:
 
     def _report(self, uses: list[LocalUse], now: float, applied: int) -> None:
         """Report what is due; where nothing can be written, all of it stays due."""
-        if not self.topic.writable:
+        if self._left or not self.topic.writable:
             self._sharing.wake(now)
             return
         report = self._sharing.report(uses, now, applied=applied)
@@ -264,7 +266,8 @@ class LimitSharing:
         self._applied = 0
 
     async def leave(self) -> None:
-        """Tell the others that this process stops."""
+        """Tell the others that this process stops; it reports nothing any more."""
+        self._left = True
         report = self._sharing.report([], self._time(), leaving=True)
         if report is not None:
             self.topic.append(report)

@@ -18,6 +18,8 @@ from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.waterfill import RESERVE
 from proxy.server import limit_sharing
 from proxy.server.limit_sharing import LimitSharing
+from proxy.server.workers.channel import Record
+from proxy.server.workers.local_shares import LocalShares
 from proxy.store import shares_topic
 from proxy.store.share_records import decode_report, encode_report
 from proxy.store.shares_topic import SharesTopic
@@ -88,6 +90,32 @@ async def test_two_processes_have_half_each_and_one_that_leaves_gives_its_half_b
         await reached(lambda: bucket.limit == LIMIT, "the first has all")
         assert decode_report(broker.values[-1]).instance.startswith("a/")
         assert any(decode_report(value).leaving for value in broker.values)
+
+
+async def test_a_process_that_has_left_reports_nothing_while_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of a supervisor can be written until the process ends, which may take seconds."""
+    monkeypatch.setattr(limit_sharing, "REPORT_SECONDS", 0.01)
+    monkeypatch.setattr(limit_sharing, "LONGEST_PAUSE", 0.01)
+    written: list[Report] = []
+    tasks = Tasks()
+
+    def append(value: bytes) -> None:
+        shares.take(Record(len(written), len(written), value))
+        written.append(decode_report(value))
+
+    def time() -> float:
+        return asyncio.get_running_loop().time() * 20  # Heartbeats are due after 0.05 s.
+
+    shares = LocalShares(append)
+    sharing = LimitSharing("a", quota_engines(), shares, time)
+    tasks.start(sharing.follow())
+    tasks.start(sharing.run())
+    await asyncio.wait_for(sharing.joined.wait(), 30)
+    await sharing.leave()
+    left = time()
+    await reached(lambda: time() > left + 5.0 and sharing.lag_seconds > 2.0, "further passes")
+    await tasks.cancel()
+    assert [report.leaving for report in written].index(True) == len(written) - 1
 
 
 async def test_throttle_times_are_short_while_there_are_several_processes(start: Start) -> None:
