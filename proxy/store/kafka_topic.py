@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
@@ -21,6 +21,7 @@ from proxy.store.records import Place, Setting, Unreadable, decode, encode
 from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
+from proxy.upstream.kafka_clients import AIOKafkaConsumer, AIOKafkaProducer
 from proxy.upstream.topic_setup import prepare_topic
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
 from proxy.errors import UpstreamUnavailable
@@ -17,6 +17,7 @@ from proxy.store.share_records import cluster_of, decode_report, encode_report
 from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
+from proxy.upstream.kafka_clients import AIOKafkaConsumer, AIOKafkaProducer
 from proxy.upstream.topic_setup import TopicPlan, prepare_topic
 
 log = logging.getLogger(__name__)

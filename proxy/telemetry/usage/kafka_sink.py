@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
@@ -14,6 +13,7 @@ from proxy.tasks import Tasks
 from proxy.telemetry.usage.events import Encoded
 from proxy.telemetry.usage.sink import Sink, SinkUnavailable
 from proxy.upstream.cluster_access import ClusterAccess
+from proxy.upstream.kafka_clients import AIOKafkaProducer
 from proxy.upstream.topic_setup import TopicPlan, prepare_topic
 
 CLIENT_ID: Final = "quota-proxy"

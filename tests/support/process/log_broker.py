@@ -41,10 +41,20 @@ class LogBroker(SocketBroker):
         DESCRIBE_CONFIGS: 4,
     }
 
-    def __init__(self, topic: str, create: bool = True, append_time_ms: int | None = None) -> None:
-        """append_time_ms: the time of all records (LogAppendTime); None: they have their senders' times."""
+    def __init__(
+        self,
+        topic: str,
+        create: bool = True,
+        append_time_ms: int | None = None,
+        creates_when_asked: bool = False,
+    ) -> None:
+        """append_time_ms: the time of all records (LogAppendTime); None: they have their senders' times.
+        creates_when_asked: auto.create.topics.enable.
+        """
         self.topic: Final = topic
         self.append_time_ms: Final = append_time_ms
+        self.creates_when_asked: Final = creates_when_asked
+        self.metadata_requests = 0
         self.topic_id: UUID | None = None
         self.partitions = 0
         """The number of partitions in the request that created the topic."""
@@ -174,6 +184,9 @@ class LogBroker(SocketBroker):
 
     def _metadata(self, request: Any, schema: Any) -> Any:
         host, port = self.address
+        self.metadata_requests += 1
+        if self.creates_when_asked and request.topics and request.allow_auto_topic_creation:
+            self.create()
         node = part(schema, "MetadataResponseBroker", node_id=1, host=host, port=port, rack=None)
         partition = part(
             schema,
