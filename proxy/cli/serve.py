@@ -23,7 +23,7 @@ def serve_worker(path: Path, log_level: str, number: int, channel: int, ports: i
 
     channel, ports: the descriptors of the sockets that are connected to the supervisor.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _ignore_signals()
     log.set_up(log_level, f"worker {number}")
     kinds = load_kinds()
     with gc_paused():
@@ -37,6 +37,15 @@ def serve_worker(path: Path, log_level: str, number: int, channel: int, ports: i
     process = build(configuration, kinds, path, early, link)
     del configuration
     return run(process)
+
+
+def _ignore_signals() -> None:
+    """Until the process handles these signals, they would end it. It finds a file that changes meanwhile.
+
+    Only a supervisor handles SIGUSR2.
+    """
+    for number in (signal.SIGHUP, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _supervise(settings: Settings, path: Path, log_level: str, early: EarlyPorts) -> int:
@@ -57,8 +66,7 @@ def _set_up_log(path: Path, log_level: str, process: str = "") -> None:
 
 def serve(path: Path, log_level: str) -> int:
     """Serve until a signal; return the exit code. Raises QuotaProxyError."""
-    # Until the process handles SIGHUP, it would end it. The process finds a file that changes meanwhile.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _ignore_signals()
     kinds = load_kinds()
     with gc_paused():
         configuration = read_configuration(path, kinds)

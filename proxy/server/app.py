@@ -268,12 +268,16 @@ class Proxy:
             yield parts.admin_port.serve(sources, lambda: not parts.readiness.problems())
 
     def _handle_signals(self, tasks: Tasks) -> asyncio.Event:
-        """Reload on SIGHUP; return an event that SIGTERM and SIGINT set."""
+        """Reload on SIGHUP; return an event that SIGTERM and SIGINT set. SIGUSR2 is for supervisors."""
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(self._reload_by_signal()))
+        if self._link is None:
+            loop.add_signal_handler(
+                signal.SIGUSR2, log.warning, "SIGUSR2 replaces workers, and this process has none: restart it"
+            )
         return stop
 
     async def _reload_by_signal(self) -> None:

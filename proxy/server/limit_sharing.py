@@ -24,6 +24,8 @@ any moment.
 PAUSE_FACTOR: Final = 10
 """The pause after a look at all buckets is at least this many times as long as the look took."""
 LONGEST_PAUSE: Final = 0.5
+JOIN_PAUSE: Final = 0.03
+"""The pause until the process has joined: clients wait for that, and it takes several passes."""
 """A process that does not report for a second has stalled for the others."""
 BUCKETS_AT_A_TIME: Final = 64
 SLICE_SECONDS: Final = 0.001
@@ -98,7 +100,8 @@ class LimitSharing:
         """The parts by the records below this offset are in use."""
         self._reported_at = 0.0
         self._left = False
-        """Whether this process has told the others that it stops: a further report would have it join again."""
+        """Whether this process has told the others that it stops. A further report would have it join again.
+        """
         self._alone_at = time()
         """When no other live process had this one's name."""
         self._namesakes = 0
@@ -172,7 +175,7 @@ class LimitSharing:
             if self._sharing.joined and not self._failure:
                 self.joined.set()
             self._look_for_namesakes()
-            await asyncio.sleep(pause)
+            await asyncio.sleep(pause if self.joined.is_set() else min(pause, JOIN_PAUSE))
 
     async def _divide(self) -> float:
         """Look at all live buckets, give them their parts, and report; return how long to pause."""
@@ -261,7 +264,7 @@ class LimitSharing:
         self._sharing.see(report, offset, timestamp_ms)
 
     def _begin_anew(self) -> None:
-        self._sharing = Sharing(self._name)
+        self._sharing = Sharing(self._name, self._sharing.reported)
         self._joining_since = self._time()
         self._applied = 0
 

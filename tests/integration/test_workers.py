@@ -1,7 +1,6 @@
 """Several workers on one host hold one limit, with real producers, while one is killed."""
 
 import os
-import re
 import signal
 import time
 from contextlib import ExitStack
@@ -13,14 +12,10 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.integration.test_sharing import QUOTA, SETTLING, appended, logged, producing
 from tests.support.kafka.rates import per_second
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.process.workers import started
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timed]
-
-
-def worker_pids(proxy: ProxyProcess) -> list[int]:
-    """The processes of the workers, each as often as it was started."""
-    return [int(pid) for pid in re.findall(r"worker \d+: process (\d+)", proxy.log)]
 
 
 def counted(proxy: ProxyProcess) -> float:
@@ -42,7 +37,7 @@ def test_a_worker_is_killed_while_clients_use_the_whole_limit(
         wait_until(lambda: time.time() > began + 6, "a steady flow", 60)
         shown = [bucket for bucket in proxy.buckets() if bucket["kind"] == "producer_byte_rate"]
         before = counted(proxy)
-        os.kill(worker_pids(proxy)[0], signal.SIGKILL)
+        os.kill(started(proxy)[0], signal.SIGKILL)
         killed = time.time()
         counts = [before]
 
@@ -60,5 +55,5 @@ def test_a_worker_is_killed_while_clients_use_the_whole_limit(
     assert shown[0]["share"] == pytest.approx(QUOTA, rel=0.05)
     assert before > 0
     assert counts == sorted(counts)
-    assert len(worker_pids(proxy)) == 3
+    assert len(started(proxy)) == 3
     assert proxy.stop() == 0

@@ -27,6 +27,10 @@ from proxy.quota.sharing.waterfill import RESERVE
 
 REPORT_SECONDS: Final = 0.2
 HEARTBEAT_SECONDS: Final = 1.0
+JOINING_REPORTS: Final = 20
+"""So many reports of a process that joins follow each other every REPORT_SECONDS. The log's time goes on with its records:
+a process may have to wait for the end of the lease of one that was killed, while no other one writes.
+"""
 STALL_SECONDS: Final = 1.0
 """A process whose wake() was not called for this long has stalled. The lease is longer by more than the
 time that a report takes to reach the others.
@@ -76,7 +80,10 @@ class Sharing:
     `now` is this process's monotonic clock; the log has its own time.
     """
 
-    def __init__(self, instance: str) -> None:
+    def __init__(self, instance: str, reported: int = 0) -> None:
+        """reported: how many reports the process has sent; it reads the log anew. The others ignore a report
+        with a smaller number.
+        """
         self.instance: Final = instance
         self._clock: Final = LogClock()
         self._members: Final = Members()
@@ -87,7 +94,8 @@ class Sharing:
         """Cold buckets, with the offset since which they are, until all processes have read that record."""
         self._read_to = 0
         self._read_by_all = 0
-        self._number = 0
+        self._number = reported
+        self._first_number: Final = reported
         self._told: Final[dict[str, BucketReport]] = {}
         self._first = 0
         """The place of the first bucket that did not fit in the last report."""
@@ -109,6 +117,11 @@ class Sharing:
     def instances(self) -> int:
         """The live processes, by the log."""
         return len(self._members)
+
+    @property
+    def reported(self) -> int:
+        """How many reports the process has sent."""
+        return self._number
 
     @property
     def read_to(self) -> int:
@@ -194,7 +207,7 @@ class Sharing:
 
     def wake(self, now: float) -> None:
         """Note that the process runs. To be called before part(), which is small after a stall."""
-        if self._number > 0 and now - self._called_at > STALL_SECONDS:
+        if self._number > self._first_number and now - self._called_at > STALL_SECONDS:
             self._stalled_until = self._number + 1
         self._called_at = now
 
@@ -216,14 +229,14 @@ class Sharing:
         """
         read_to = self._read_to if applied is None else applied
         self.wake(now)
-        if self._seen or self._number == 0:
+        if self._seen or self._number == self._first_number:
             self._seen = False
             self._seen_at = now
         entries = self._entries(uses)
         news = self._told_to < self._news_to and self._told_to < read_to
-        if not (
-            entries or news or leaving or self.stalled or now - self._told_at >= HEARTBEAT_SECONDS * 0.99
-        ):
+        joins = self._number < self._first_number + JOINING_REPORTS and not self.joined
+        due = now - self._told_at >= (REPORT_SECONDS if joins else HEARTBEAT_SECONDS) * 0.99
+        if not (entries or news or leaving or due or self.stalled):
             return None
         self._told_to = max(self._told_to, read_to)
         self._told_at = now

@@ -24,6 +24,8 @@ class Fleet:
     def __init__(self, count: int) -> None:
         self.count: Final = count
         self.running: Final[dict[int, WorkerProcess]] = {}
+        self.others: Final[set[WorkerProcess]] = set()
+        """Further processes: successors that are not ready yet, and replaced workers that drain."""
         self.restarts = 0
         """How often a worker was started again."""
         self.ended: Final[dict[int, str]] = {}
@@ -31,17 +33,42 @@ class Fleet:
         self.stopping = False
         self._asked_at = 0.0
 
+    @property
+    def all(self) -> list[WorkerProcess]:
+        """All processes, those that are about to start or end included."""
+        return [*self.running.values(), *self.others]
+
+    def take_over(self, worker: WorkerProcess) -> WorkerProcess | None:
+        """Have a process be the worker of its number; return the one that it replaces, which is to end."""
+        replaced = self.running.get(worker.number)
+        self.running[worker.number] = worker
+        self.others.discard(worker)
+        if replaced is not None:
+            self.others.add(replaced)
+        return replaced
+
+    def ended_process(self, worker: WorkerProcess, how: str) -> None:
+        """A process has ended."""
+        self.others.discard(worker)
+        if self.running.get(worker.number) is worker:
+            del self.running[worker.number]
+            self.ended[worker.number] = how
+
     async def ask_how_they_are(self) -> None:
         """Bring problems() and warnings() up to date."""
         if time.monotonic() - self._asked_at < FRESH_SECONDS:
             return
-        workers = list(self.running.values())
+        await self.ask_readiness(list(self.running.values()))
+        self._asked_at = time.monotonic()
+
+    async def ask_readiness(self, workers: list[WorkerProcess]) -> None:
+        """Bring the problems and warnings of these workers up to date."""
         for worker, body in zip(workers, await self.ask_all(workers, READINESS), strict=True):
             if body:
                 worker.problems, worker.warnings, worker.certificates = _readiness.decode(body)
+                worker.has_served = worker.has_served or not worker.problems
             elif worker.replied:
                 worker.problems = [DOES_NOT_REPLY]
-        self._asked_at = time.monotonic()
 
     async def ask_all(self, workers: list[WorkerProcess], what: str) -> list[bytes]:
         """What each worker replies, in the same order."""
@@ -70,12 +97,12 @@ class Fleet:
 
     async def quota_rows(self) -> list[Row]:
         """The rows of /api/quotas."""
-        pages = await self.ask_all(list(self.running.values()), QUOTAS)
+        pages = await self.ask_all(self.all, QUOTAS)
         return merged_rows(msgspec.json.decode(body) for body in pages if body)
 
     def each(self, choose: Callable[[WorkerProcess], bool]) -> Iterator[WorkerProcess]:
-        """The running workers that are chosen."""
-        return (worker for worker in list(self.running.values()) if choose(worker))
+        """The processes that are chosen."""
+        return (worker for worker in self.all if choose(worker))
 
 
 def _of(numbers: list[int], count: int, text: str) -> str:

@@ -9,12 +9,13 @@ import asyncio
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from proxy.config.settings import Listener, Settings
 from proxy.errors import PortInUse
 from proxy.server.listener.early_ports import EarlyPorts
-from proxy.server.listener.ports import bind, listening
+from proxy.server.listener.ports import bind, listen, listening
 
 ANSWER_SECONDS: Final = 10.0
 MESSAGE_BYTES: Final = 4096
@@ -28,6 +29,7 @@ class KeptPorts:
         self._settings: Final = settings
         self._passed: Final = passed
         self._kept: Final[dict[tuple[str, int], socket.socket]] = {}
+        self._rejecting = False
 
     def open(self) -> None:
         """Listen at the bootstrap ports, so that clients wait for the first worker. Raises PortInUse."""
@@ -38,7 +40,29 @@ class KeptPorts:
         """The socket of a port, bound at the first call. Raises PortInUse."""
         found = self._kept.get((host, port)) or self._passed.take(host, port) or self._bound(host, port)
         self._kept[host, port] = found
+        if self._rejecting and port not in (listener.bootstrap_port for listener in self._at(host)):
+            # A worker listens at the bootstrap port when it can serve clients, and serves this one at once.
+            listen(found)
         return found
+
+    def reject(self) -> None:
+        """Reject connections, with those that wait, until listen_again(): no worker accepts them.
+
+        Sockets of the service manager go on listening: to shut them down would shut them down for it, too.
+        """
+        self._rejecting = True
+        for (host, port), bound in self._kept.items():
+            if not self._passed.is_passed(host, port):
+                # On Linux the socket stays bound. Elsewhere, and if it does not listen, this fails.
+                with suppress(OSError):
+                    bound.shutdown(socket.SHUT_RDWR)
+
+    def listen_again(self) -> None:
+        """Listen at all ports: a worker accepts connections again."""
+        self._rejecting = False
+        for bound in self._kept.values():
+            with suppress(PortInUse):
+                listen(bound)
 
     def _bound(self, host: str, port: int) -> socket.socket:
         shared = any(listener.reuse_port for listener in self._at(host))

@@ -28,6 +28,10 @@ class WorkerProcess:
         self.warnings: list[str] = []
         self.certificates: dict[str, float] = {}
         """Days until each certificate expires."""
+        self.has_served = False
+        """Whether it has had no problem so far, so that it accepts connections."""
+        self.how_it_ended = ""
+        """Empty while it runs."""
         self.replied = False
         """Whether it has replied to a question: it handles signals then."""
         self.channel: Final = channel

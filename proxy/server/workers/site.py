@@ -41,9 +41,9 @@ class WorkersSite(AdminSite):
 
     async def count(self) -> None:
         """Take the metrics of all workers."""
-        workers = list(self._fleet.running.values())
+        workers = self._fleet.all
         for worker, body in zip(workers, await self._fleet.ask_all(workers, METRICS), strict=True):
-            if body and self._fleet.running.get(worker.number) is worker:
+            if body and worker in self._fleet.all:
                 self._sums.take(worker.pid, _families.decode(body))
 
     def ended(self, pid: int, last: bytes) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
-from proxy.config.settings import Settings
+from proxy.config.settings import ConnectionLimits, Settings
 from proxy.security.tls import server_tls
 from proxy.server.garbage_collection import gc_paused
 from proxy.server.listener.early_ports import EarlyPorts
@@ -19,6 +19,7 @@ from proxy.server.workers.channel import Record
 from proxy.server.workers.fleet import Fleet
 from proxy.server.workers.ports import KeptPorts
 from proxy.server.workers.process import WorkerProcess
+from proxy.server.workers.rolling_restart import RollingRestart
 from proxy.server.workers.share_log import ShareLog
 from proxy.tasks import Tasks
 from proxy.upstream.addresses import join_address
@@ -33,6 +34,10 @@ LONGEST_PAUSE: Final = 10.0
 STEADY_SECONDS: Final = 10.0
 """A worker that ran for so long is started again at once."""
 STATUS_SECONDS: Final = 0.5
+REJECT_SECONDS: Final = 5.0
+"""For how long connections wait in the ports' backlogs while no worker accepts them. Then they are rejected,
+so that clients try their other bootstrap servers; a single process waits as long (see Listeners).
+"""
 COUNT_SECONDS: Final = 10.0
 """How often the supervisor takes the workers' metrics: a killed worker loses what it counted since."""
 KILL_SECONDS: Final = 7.0
@@ -60,6 +65,11 @@ class Supervisor:
         self._ports: Final = ports
         self._fleet: Final = Fleet(settings.worker_count)
         self._shares: Final = ShareLog()
+        self._tasks: Final = Tasks()
+        self._stop: Final = asyncio.Event()
+        self._following: Final[dict[WorkerProcess, asyncio.Task[None]]] = {}
+        """What follows each process until it has ended."""
+        self._rolling: Final = RollingRestart(self._fleet, self._start, _longest_end(settings.limits))
         self._service_manager: Final = ServiceManager()
         self._site: WorkersSite | None = None
         """None until it is imported."""
@@ -71,31 +81,31 @@ class Supervisor:
 
     async def serve(self) -> None:
         """Run until a signal, and until all workers have ended then."""
-        fleet, tasks = self._fleet, Tasks()
-        stop = self._handle_signals()
-        keeping = [tasks.start(self._keep(number, stop)) for number in range(1, fleet.count + 1)]
+        fleet, tasks, stop = self._fleet, self._tasks, self._stop
+        self._handle_signals()
+        keeping = [tasks.start(self._keep(number)) for number in range(1, fleet.count + 1)]
         tasks.start(self._serve_admin())
         tasks.start(self._ask())
+        tasks.start(self._reject_while_none_serves())
         tasks.start(self._service_manager.follow(fleet.problems, fleet.warnings))
         await stop.wait()
-        log.info("stopping %d workers", len(fleet.running))
+        log.info("stopping %d workers", len(fleet.all))
         fleet.stopping = True
         self._service_manager.stopping()
         # The workers listen until they have drained.
         self._ports.close()
         self._signal_all(signal.SIGTERM)
-        limits = self._settings.limits
-        seconds = limits.shutdown_delay_seconds + limits.drain_seconds + KILL_SECONDS
-        _, late = await asyncio.wait(keeping, timeout=seconds)
+        ending = [*keeping, *self._following.values()]
+        _, late = await asyncio.wait(ending, timeout=_longest_end(self._settings.limits))
         if late:
-            log.warning("killing %d workers that did not end", len(fleet.running))
+            log.warning("killing %d workers that did not end", len(fleet.all))
             self._signal_all(signal.SIGKILL)
             await asyncio.wait(late)
         await tasks.cancel()
         self._admin.close()
 
-    def _handle_signals(self) -> asyncio.Event:
-        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    def _handle_signals(self) -> None:
+        loop, stop = asyncio.get_running_loop(), self._stop
 
         def end() -> None:
             if stop.is_set():  # A second signal ends limits.shutdown_delay_seconds.
@@ -105,7 +115,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, end)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
-        return stop
+        loop.add_signal_handler(signal.SIGUSR2, lambda: self._tasks.start(self._rolling.run()))
 
     def _reload(self) -> None:
         self._service_manager.reloading()
@@ -120,50 +130,88 @@ class Supervisor:
 
     # Workers
 
-    async def _keep(self, number: int, stop: asyncio.Event) -> None:
-        """Run one worker after the other, until `stop` is set."""
-        time = asyncio.get_running_loop().time
+    async def _keep(self, number: int) -> None:
+        """Have a worker of this number run, until SIGTERM."""
+        fleet, stop, time = self._fleet, self._stop, asyncio.get_running_loop().time
         pause = LEAST_PAUSE
         while not stop.is_set():
             began = time()
-            how = await self._run_one(number, stop)
+            how = await self._run(number)
             if stop.is_set():
                 return
             if time() - began >= STEADY_SECONDS:
                 pause = LEAST_PAUSE
-            self._fleet.ended[number] = f"{how}; it starts again in {pause:.1f} s"
+            fleet.ended[number] = f"{how}; it starts again in {pause:.1f} s"
             log.warning("worker %d %s; it starts again in %.1f s", number, how, pause)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await stop.wait()
-            self._fleet.restarts += 1
+            fleet.restarts += 1
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _run_one(self, number: int, stop: asyncio.Event) -> str:
-        """Run a worker until it ends; return how it ended."""
-        try:
-            worker = await WorkerProcess.start(number, self._path, self._log_level, self._ports)
-        except OSError as error:
-            return f"cannot be started: {error}"
+    async def _run(self, number: int) -> str:
+        """Run a worker, and those that replace it, until the last one ends; return how it ended."""
+        fleet = self._fleet
+        if number not in fleet.running:
+            try:
+                worker = await self._start(number)
+            except OSError as error:
+                return f"cannot be started: {error}"
+            replaced = fleet.take_over(worker)
+            if replaced is not None:
+                # A successor has become the worker of this number meanwhile.
+                replaced.signal(signal.SIGTERM)
+        while (running := fleet.running.get(number)) is not None:
+            worker = running
+            await asyncio.wait([self._following[worker]])
+        return worker.how_it_ended
+
+    async def _start(self, number: int) -> WorkerProcess:
+        """Start a process for a worker. Raises OSError."""
+        worker = await WorkerProcess.start(number, self._path, self._log_level, self._ports)
         log.info("worker %d: process %d", number, worker.pid)
         for record in self._shares.kept():
             worker.channel.send(record)
-        self._fleet.running[number] = worker
-        if stop.is_set():
+        self._fleet.others.add(worker)
+        self._following[worker] = self._tasks.start(self._follow(worker))
+        if self._stop.is_set():
             worker.signal(signal.SIGTERM)
+        return worker
+
+    async def _follow(self, worker: WorkerProcess) -> None:
+        """Take the messages of a process until it has ended."""
         last: list[bytes] = []
         code = await worker.follow(self._append, last.append)
-        del self._fleet.running[number]
+        worker.how_it_ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        self._fleet.ended_process(worker, worker.how_it_ended)
+        del self._following[worker]
         if self._site is not None:
             self._site.ended(worker.pid, last[-1] if last else b"")
-        return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
     def _append(self, value: bytes) -> None:
         """Append a report to the log, and send it to all workers."""
         record: Record = self._shares.append(value)
-        for worker in self._fleet.running.values():
+        for worker in self._fleet.all:
             if not worker.channel.full:
                 worker.channel.send(record)
+
+    async def _reject_while_none_serves(self) -> None:
+        """Reject connections while no worker accepts them for REJECT_SECONDS; never returns."""
+        time = asyncio.get_running_loop().time
+        accepted_at = time()
+        rejects = False
+        while True:
+            if any(worker.has_served for worker in self._fleet.running.values()):
+                accepted_at = time()
+                if rejects:
+                    log.info("a worker serves clients: the ports accept connections")
+                    self._ports.listen_again()
+                    rejects = False
+            elif not rejects and time() - accepted_at > REJECT_SECONDS:
+                log.warning("no worker serves clients: the ports reject connections until one does")
+                self._ports.reject()
+                rejects = True
+            await asyncio.sleep(STATUS_SECONDS / 5)
 
     # The admin port
 
@@ -181,6 +229,11 @@ class Supervisor:
         site = await asyncio.to_thread(_imported)
         self._site = site(self._settings.admin, self._fleet)
         await self._site.serve(self._admin, self._admin_tls)
+
+
+def _longest_end(limits: ConnectionLimits) -> float:
+    """Seconds after which a worker that still runs after SIGTERM is killed."""
+    return limits.shutdown_delay_seconds + limits.drain_seconds + KILL_SECONDS
 
 
 def _imported() -> "type[WorkersSite]":

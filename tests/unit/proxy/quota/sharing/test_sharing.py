@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from proxy.quota.sharing.members import LEASE_SECONDS
+from proxy.quota.sharing.members import LEASE_SECONDS, MAX_STEP_SECONDS
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import (
     COLD_SECONDS,
@@ -150,6 +150,34 @@ def test_a_part_does_not_grow_before_the_other_process_has_read_why() -> None:
     assert b.part(KEY) < 0.03
     world.turn(a=use(rate=50.0, waiting=2))
     assert a.part(KEY) > 0.97
+
+
+def test_a_process_that_reads_the_log_anew_stays_known_to_the_others() -> None:
+    world, a, b = two()
+    while a.reported < 40:
+        world.turn(HEARTBEAT_SECONDS)
+    world.processes["a"] = anew = Sharing("a", a.reported)
+    world.read["a"] = len(world.log)
+    for _ in range(6):
+        world.turn(a=use(waiting=4))
+    assert b.part(KEY) < 0.1, "its demand is known"
+    assert anew.part(KEY) > 0.9
+
+
+def test_a_process_that_follows_a_killed_one_waits_for_its_lease_only() -> None:
+    """No other process writes, and the log's time goes on with the records of the one that starts."""
+    world = World()
+    world.start("a")
+    world.turn()
+    world.turn()
+    world.now += 3600.0
+    del world.processes["a"]
+    b = world.start("b")
+    turns = 0
+    while not b.joined:
+        world.turn()
+        turns += 1
+    assert turns * REPORT_SECONDS <= LEASE_SECONDS - MAX_STEP_SECONDS + 3 * REPORT_SECONDS
 
 
 def test_the_part_of_a_killed_process_is_free_after_its_lease() -> None:

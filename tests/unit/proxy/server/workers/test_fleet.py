@@ -16,6 +16,7 @@ class Worker:
         self.warnings: list[str] = []
         self.certificates: dict[str, float] = {}
         self.replied = False
+        self.has_served = False
 
     async def ask(self, what: str) -> bytes:
         self.replied = self.replied or bool(self.body)
@@ -45,6 +46,21 @@ async def test_it_is_ready_when_all_workers_are() -> None:
     assert not fleet.problems()
     fleet.stopping = True
     assert fleet.problems()
+
+
+async def test_a_successor_takes_over_when_it_is_told_to() -> None:
+    old, new = [cast("WorkerProcess", Worker(1, b"[[], [], {}]")) for _ in range(2)]
+    fleet = Fleet(1)
+    fleet.others.add(old)
+    assert fleet.take_over(old) is None
+    fleet.others.add(new)
+    assert (fleet.running, fleet.all) == ({1: old}, [old, new])
+    assert fleet.take_over(new) is old
+    assert (fleet.running, fleet.others) == ({1: new}, {old})
+    fleet.ended_process(old, "drained")
+    assert (fleet.all, fleet.problems()) == ([new], ["worker 1: starting"])
+    fleet.ended_process(new, "killed")
+    assert (fleet.all, fleet.problems()) == ([], ["worker 1: killed"])
 
 
 async def test_a_suspended_worker_is_a_problem() -> None:

@@ -77,6 +77,31 @@ async def test_a_passed_socket_is_served(tmp_path: Path) -> None:
             assert found.getsockname() == (HOST, port)
 
 
+async def test_connections_are_rejected_while_no_worker_accepts_them(tmp_path: Path) -> None:
+    port = free_port_range(3)
+    with socket.create_server((HOST, port + 2)) as passed:
+        kept = KeptPorts(settings_at(tmp_path, port), EarlyPorts({(HOST, port + 2): passed}))
+        kept.open()
+        first = [await asked(kept, each) for each in (port + 1, port + 2)]
+        waiting = socket.create_connection((HOST, port))
+        kept.reject()
+        with waiting, pytest.raises(ConnectionResetError):
+            waiting.recv(1)
+        for each in (port, port + 1):
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((HOST, each))
+        socket.create_connection((HOST, port + 2)).close()
+        bootstrap, broker = await asked(kept, port), await asked(kept, port + 1)
+        socket.create_connection((HOST, port + 1)).close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((HOST, port))
+        kept.listen_again()
+        socket.create_connection((HOST, port)).close()
+        kept.close()
+        for each in (*first, bootstrap, broker):
+            each.close()
+
+
 async def test_with_reuse_port_the_bootstrap_port_waits_for_a_worker(tmp_path: Path) -> None:
     port = free_port_range(3)
     kept = KeptPorts(settings_at(tmp_path, port, "reuse_port: true, "), EarlyPorts({}))

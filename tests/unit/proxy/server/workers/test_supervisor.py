@@ -6,13 +6,13 @@ import re
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from proxy.demo.ports import free_port_range
 from tests.support.process.proxy_process import HOST, STOP_SECONDS, ProxyProcess
+from tests.support.process.workers import running, started
 from tests.support.waiting import wait_until
 
 
@@ -23,17 +23,6 @@ def proxy(tmp_path: Path) -> Iterator[ProxyProcess]:
     process = ProxyProcess(tmp_path, upstream, settings=settings)
     yield process
     process.__exit__(None, None, None)
-
-
-def started(proxy: ProxyProcess) -> list[int]:
-    """The processes that were started as workers."""
-    return [int(pid) for pid in re.findall(r"worker \d+: process (\d+)", proxy.log)]
-
-
-def running(pid: int) -> bool:
-    with suppress(OSError):
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    return False
 
 
 def wait_replying(proxy: ProxyProcess, count: int = 2) -> None:
@@ -87,6 +76,7 @@ def test_workers_that_cannot_start_are_tried_again_ever_later(proxy: ProxyProces
     wait_until(paused_thrice, "three ends")
     assert pauses == sorted(pauses)
     assert pauses[-1] > pauses[-2]
+    wait_until(proxy.rejects_clients, "the rejection of clients, which no worker serves")
     assert running(started(proxy)[1])
     proxy.terminate()
     assert proxy.process.wait(STOP_SECONDS) == 0

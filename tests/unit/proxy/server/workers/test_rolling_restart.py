@@ -1,0 +1,76 @@
+"""Workers that are replaced one after the other, as users run them."""
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from proxy.upstream.addresses import join_address
+from tests.support.process.metadata_broker import MetadataBroker
+from tests.support.process.proxy_process import HOST, ProxyProcess
+from tests.support.process.workers import running, started
+from tests.support.waiting import wait_until
+
+SETTINGS = {"workers": 2, "quotas": {"store": "none"}, "limits": {"drain_seconds": 1}}
+
+
+@contextmanager
+def connecting(port: int) -> Iterator[list[OSError]]:
+    """Connect again and again; yields the errors."""
+    errors: list[OSError] = []
+    over = threading.Event()
+
+    def connect() -> None:
+        while not over.wait(0.005):
+            try:
+                socket.create_connection((HOST, port), timeout=30).close()
+            except OSError as error:
+                errors.append(error)
+
+    thread = threading.Thread(target=connect)
+    thread.start()
+    try:
+        yield errors
+    finally:
+        over.set()
+        thread.join()
+
+
+def story(proxy: ProxyProcess) -> None:
+    proxy.start().wait_ready()
+    first = started(proxy)
+    with connecting(proxy.bootstrap_port) as errors:
+        proxy.process.send_signal(signal.SIGUSR2)
+        wait_until(lambda: proxy.log_lines("replaced 2 workers"), "successors")
+        assert proxy.get("/readyz")[0] == 200
+    assert errors == []
+    assert not any(map(running, first))
+    second = started(proxy)[2:]
+    assert len(second) == 2
+    assert all(map(running, second))
+    assert proxy.metric("quota_proxy_workers") == 2
+    assert proxy.metric("quota_proxy_worker_restarts_total") == 0
+
+    proxy.config_file.write_text("listeners: 1\n")
+    proxy.process.send_signal(signal.SIGUSR2)
+    wait_until(lambda: proxy.log_lines("worker 1 is not replaced"), "a successor that cannot start")
+    assert all(map(running, second))
+    assert proxy.get("/readyz")[0] == 200
+    os.kill(second[0], signal.SIGKILL)
+    wait_until(lambda: proxy.log_lines("worker 1 was ended by signal 9"), "the noticing of its end")
+    assert proxy.stop() == 0
+
+
+async def test_workers_are_replaced_without_a_refused_connection_and_only_by_ones_that_serve(
+    tmp_path: Path,
+) -> None:
+    async with MetadataBroker() as broker:
+        proxy = ProxyProcess(tmp_path, join_address(*broker.address), settings=SETTINGS)
+        try:
+            await asyncio.to_thread(story, proxy)
+        finally:
+            proxy.kill()
