@@ -65,7 +65,7 @@ def story(proxy: ProxyProcess) -> None:
     assert proxy.stop() == 0
 
 
-async def test_workers_are_replaced_without_a_refused_connection_and_only_by_ones_that_serve(
+async def test_workers_are_replaced_only_by_ones_that_serve_and_no_connection_is_rejected(
     tmp_path: Path,
 ) -> None:
     async with MetadataBroker() as broker:
