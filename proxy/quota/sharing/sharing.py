@@ -28,8 +28,9 @@ from proxy.quota.sharing.waterfill import RESERVE
 REPORT_SECONDS: Final = 0.2
 HEARTBEAT_SECONDS: Final = 1.0
 JOINING_REPORTS: Final = 20
-"""So many reports of a process that joins follow each other every REPORT_SECONDS. The log's time goes on with its records:
-a process may have to wait for the end of the lease of one that was killed, while no other one writes.
+"""So many reports of a process that joins follow each other every REPORT_SECONDS. The log's time goes on with
+its records: a process may have to wait for the end of the lease of one that was killed, while no other one
+writes.
 """
 STALL_SECONDS: Final = 1.0
 """A process whose wake() was not called for this long has stalled. The lease is longer by more than the

@@ -15,7 +15,7 @@ from tests.support.process.proxy_process import HOST, ProxyProcess
 from tests.support.process.workers import running, started
 from tests.support.waiting import wait_until
 
-SETTINGS = {"workers": 2, "quotas": {"store": "none"}, "limits": {"drain_seconds": 1}}
+SETTINGS = {"workers": 2, "quotas": {"store": "none"}, "limits": {"drain_seconds": 1, "shutdown_delay_seconds": 600}}
 
 
 @contextmanager
@@ -62,7 +62,9 @@ def story(proxy: ProxyProcess) -> None:
     assert proxy.get("/readyz")[0] == 200
     os.kill(second[0], signal.SIGKILL)
     wait_until(lambda: proxy.log_lines("worker 1 was ended by signal 9"), "the noticing of its end")
-    assert proxy.stop() == 0
+    proxy.terminate()
+    wait_until(lambda: proxy.log_lines("stopping"), "the first signal")
+    assert proxy.stop() == 0, "the second signal ends the delay"
 
 
 async def test_workers_are_replaced_only_by_ones_that_serve_and_no_connection_is_rejected(
