@@ -15,7 +15,11 @@ from tests.support.process.proxy_process import HOST, ProxyProcess
 from tests.support.process.workers import running, started
 from tests.support.waiting import wait_until
 
-SETTINGS = {"workers": 2, "quotas": {"store": "none"}, "limits": {"drain_seconds": 1, "shutdown_delay_seconds": 600}}
+SETTINGS = {
+    "workers": 2,
+    "quotas": {"store": "none"},
+    "limits": {"drain_seconds": 1, "shutdown_delay_seconds": 600},
+}
 
 
 @contextmanager
