@@ -21,11 +21,12 @@ from pipeline.access import PLAINTEXT, read_access
 from pipeline.errors import InputError, PipelineError
 from pipeline.jobs import batch, plan_move
 from pipeline.jobs.job import Job, Options
-from pipeline.jobs.report import write_report
+from pipeline.jobs.report import ReportOptions, write_report
 from pipeline.jobs.stream import MODES, StreamOptions, run_stream
 from pipeline.prices import read_prices
 from pipeline.quota_file import SCOPES, read_quotas
 from pipeline.sources import FORMATS, local_path
+from pipeline.tenants import read_tenants
 from pipeline.transforms.reassignment import plan
 from pipeline.transforms.recommend import DEFAULT_FLOOR, DEFAULT_SAMPLES, ENTITIES, PER_BOTH, Rules
 from pipeline.transforms.usage import DAY, HOUR
@@ -278,17 +279,36 @@ def replay(job: Job, quotas: Path) -> None:
 
 
 @job
-@click.option("--prices", type=FILE, help="YAML file with prices; adds the cost of each tenant.")
+@click.option(
+    "--prices", type=FILE, help="YAML file with prices; adds the cost of each tenant, and its invoice."
+)
 @click.option(
     "--quotas", type=FILE, help="YAML file with quotas; adds how close each tenant is to its limit."
 )
-def report(job: Job, prices: Path | None, quotas: Path | None) -> None:
-    """Write an HTML report and its tables."""
-    write_report(
-        job,
+@click.option(
+    "--tenants",
+    type=FILE,
+    help="YAML file with names and cost centers of tenants; adds them to the invoices. Requires --prices.",
+)
+@click.option(
+    "--previous",
+    metavar="FOLDER",
+    help="The --out of the report of the previous period: compare with its bill. By default, with the events "
+    "of the period before --from, as long as this one.",
+)
+def report(
+    job: Job, prices: Path | None, quotas: Path | None, tenants: Path | None, previous: str | None
+) -> None:
+    """Write an HTML report, with an invoice for each tenant, and its tables."""
+    if tenants is not None and prices is None:
+        raise InputError("--tenants requires --prices; without prices, there are no invoices")
+    options = ReportOptions(
         None if prices is None else read_prices(prices),
         None if quotas is None else read_quotas(quotas),
+        None if tenants is None else read_tenants(tenants),
+        previous,
     )
+    write_report(job, options)
 
 
 @main.command()

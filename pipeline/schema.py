@@ -162,6 +162,23 @@ CHARGEBACK: Final = StructType(
     ]
 )
 
+INVOICES: Final = StructType(
+    [
+        _CLUSTER,
+        _USER,
+        _CLIENT_ID,
+        _column("line", _INT, "", "number of the line, in the order of the price file's keys and tiers"),
+        _column("item", _TEXT, "", "the price file's key, such as per_gib_in"),
+        _column("quantity", DecimalType(31, 18), "", "what the tenant used, within the price's tier"),
+        _column("unit", _TEXT, "", "unit of the quantity: GiB, million requests or partition-hours"),
+        _column("price", DecimalType(14, 6), "the currency", "price of a unit"),
+        _column("amount", MONEY, "the currency", "the line's amount; a tenant's lines add up to its amount"),
+        _column("currency", _TEXT, "", "the currency of the price file"),
+        _column("name", _TEXT, "", "the tenant's name in the file of --tenants", null=True),
+        _column("cost_center", _TEXT, "", "the tenant's cost center in the file of --tenants", null=True),
+    ]
+)
+
 REPLAY: Final = StructType(
     [
         _CLUSTER,

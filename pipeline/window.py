@@ -31,3 +31,25 @@ def make_window(start: str | None, end: str | None) -> Window:
     if window.start_ms is not None and window.end_ms is not None and window.end_ms <= window.start_ms:
         raise InputError(f"--to {end} is not after --from {start}")
     return window
+
+
+def previous(window: Window) -> Window | None:
+    """Return the period before a window: as many calendar months (UTC) if the window is of whole months, or
+    else as much time. None if the window lacks an end.
+    """
+    if window.start_ms is None or window.end_ms is None:
+        return None
+    months = _month(window.start_ms), _month(window.end_ms)
+    if months[0] is None or months[1] is None:
+        return Window(2 * window.start_ms - window.end_ms, window.start_ms)
+    year, month = divmod(2 * months[0] - months[1], 12)
+    first = datetime(year, month + 1, 1, tzinfo=UTC)
+    return Window(round(first.timestamp() * 1000), window.start_ms)
+
+
+def _month(time_ms: int) -> int | None:
+    """The number of the month, from January of the year 0, that begins then; None if none does."""
+    time = datetime.fromtimestamp(time_ms / 1000, UTC)
+    if time != datetime(time.year, time.month, 1, tzinfo=UTC):
+        return None
+    return 12 * time.year + time.month - 1

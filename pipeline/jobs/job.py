@@ -93,6 +93,10 @@ class Job:
             self._events = Events(self.spark, self._source, self.options.window)
         return self._events.events(some, known)
 
+    def events_of(self, window: Window) -> DataFrame:
+        """Return the events of another window, each once. What is invalid in it is not counted."""
+        return Events(self.spark, self._source, window).events()
+
     def kept_events(self) -> DataFrame:
         """Return all events, persisted on disk while the job runs, for jobs that read them more than once."""
         if self._kept is None:

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from pipeline.report.axis import axis_top
 from pipeline.report.periods import DAY, HOUR, Periods
 from pipeline.report.units import ticks
 
-COLORS: Final = ("#3b6fb6", "#e08a2e", "#3f9b6c", "#b8475a", "#7a5fa8", "#2aa0a8", "#d07fb3", "#8a5a44")
-"""Distinguishable with common color vision deficiencies, and in print."""
-OTHERS_COLOR: Final = "#b4bac4"
+COLORS: Final = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
+"""Classes of page.css, whose colors differ for people with common color vision deficiencies, and in print."""
+OTHERS_COLOR: Final = "so"
+HEAT_COLOR: Final = "heat"
+EMPTY_COLOR: Final = "empty"
 WIDTH: Final = 960.0
 _LEFT: Final = 78.0
 _RIGHT: Final = 8.0
@@ -29,7 +32,7 @@ Span = tuple[datetime, datetime] | None
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle, its color, and its tooltip."""
+    """A rectangle, its color (a class), and its tooltip."""
 
     x: float
     y: float
@@ -37,6 +40,7 @@ class Box:
     height: float
     color: str
     title: str
+    opacity: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class Chart:
     right: float = WIDTH - _RIGHT
     unit: str = "hour"
     """What a column or a row stands for: `hour`, `day`, `7 days` and so on."""
+    breaks: Sequence[Label] = ()
+    """Columns that are higher than the axis: the middle of their top, and their period and value."""
 
 
 def stacked_columns(
@@ -73,26 +79,31 @@ def stacked_columns(
     height: float = 250.0,
 ) -> Chart:
     """Draw a column for each hour of the span, or for each longer period of a long span, with a box for each
-    series, the first at the bottom.
+    series, the first at the bottom. An outlier is cut off at the top.
     """
     periods = None if span is None else Periods.over(*span, _COLUMNS_AT_MOST)
     begins = [] if periods is None else periods.begins()
     sums = {name: _sums(values, periods) for name, values in series.items()}
     totals = [sum(values.get(place, 0.0) for values in sums.values()) for place in range(len(begins))]
-    marks = ticks(max(totals, default=0.0), steps)
+    marks = ticks(axis_top(totals), steps)
     bottom, slot = height - _BOTTOM, (WIDTH - _LEFT - _RIGHT) / max(len(begins), 1)
     scale = (bottom - _TOP) / marks[-1]
     wide = min(slot - min(slot * 0.15, 3.0), _COLUMN_AT_MOST)
-    boxes = []
+    boxes: list[Box] = []
+    breaks: list[Label] = []
     for place, begin in enumerate(begins):
+        when = "" if periods is None else periods.title(begin)
+        column = {name: values[place] for name, values in sums.items() if values.get(place, 0.0) > 0}
+        x = _LEFT + slot * place + (slot - wide) / 2
+        if totals[place] > marks[-1]:
+            breaks.append(Label(x + wide / 2, _TOP, f"{when}: {spell(totals[place])}"))
+        # A column that is higher than the axis ends at its top, in the proportions of its series.
+        part = (bottom - _TOP) / max(totals[place], marks[-1])
         y = bottom
-        for name, values in sums.items():
-            value = values.get(place, 0.0)
-            if value > 0 and periods is not None:
-                y -= value * scale
-                title = f"{periods.title(begin)}  {name}: {spell(value)}"
-                x = _LEFT + slot * place + (slot - wide) / 2
-                boxes.append(Box(x, y, wide, value * scale, colors[name], title))
+        for name, value in column.items():
+            y -= value * part
+            title = f"{when}  {name}: {spell(value)}"
+            boxes.append(Box(x, y, wide, value * part, colors[name], title))
     lines = [bottom - mark * scale for mark in marks]
     return Chart(
         height,
@@ -101,6 +112,7 @@ def stacked_columns(
         [Label(_LEFT - 8, y + 4, spell(mark)) for y, mark in zip(lines, marks, strict=True)],
         lines,
         unit="hour" if periods is None else periods.name,
+        breaks=breaks,
     )
 
 
@@ -133,15 +145,17 @@ def heat_map(values: Mapping[datetime, float], spell: Callable[[float], str]) ->
         for column in range(24):
             found = cells.get((row, column))
             title = f"{day} {column:02}:00  {'no events' if found is None else spell(found)}"
-            color = "#f1f3f6" if found is None else _heat(found / highest if highest else 0.0)
+            part = found / highest if found and highest else 0.0
             boxes.append(
                 Box(
                     _LEFT + slot * column + 1,
                     _TOP + _CELL_HEIGHT * row + 1,
                     slot - 2,
                     _CELL_HEIGHT - 2,
-                    color,
+                    EMPTY_COLOR if found is None else HEAT_COLOR,
                     title,
+                    # The square root: a cell is visible beside a much larger one.
+                    1.0 if found is None else 0.08 + 0.92 * part**0.5,
                 )
             )
     height = _TOP + _CELL_HEIGHT * len(begins) + _BOTTOM
@@ -178,13 +192,3 @@ def _time_label(begin: datetime, *, by_hour: bool, years: bool) -> str:
     if by_hour and begin.hour:
         return f"{begin:%H:%M}"
     return f"{begin:%Y-%m-%d}" if years and not by_hour else f"{begin:%b} {begin.day}"
-
-
-def _heat(part: float) -> str:
-    """A color from nearly white through blue to dark."""
-    stops = ((234, 241, 250), (124, 171, 220), (45, 104, 178), (16, 46, 98))
-    place = part**0.7 * (len(stops) - 1)
-    low = min(int(place), len(stops) - 2)
-    share = place - low
-    mixed = [round(a + (b - a) * share) for a, b in zip(stops[low], stops[low + 1], strict=True)]
-    return "#" + "".join(f"{channel:02x}" for channel in mixed)

@@ -9,7 +9,8 @@ _ANY_CLIENT_ID: Final = "any client id"
 _NO_USER: Final = "no user"
 _NO_CLIENT_ID: Final = "no client id"
 _NO_CLUSTER: Final = "no cluster"
-_RESERVED: Final = frozenset([_ANY_USER, _ANY_CLIENT_ID, _NO_USER, _NO_CLIENT_ID, _NO_CLUSTER])
+_NONE: Final = "none"
+_RESERVED: Final = frozenset([_ANY_USER, _ANY_CLIENT_ID, _NO_USER, _NO_CLIENT_ID, _NO_CLUSTER, _NONE])
 _AMBIGUOUS: Final = re.compile(r'^["\s]|\s$|\s\s|(^|\s)/|/(\s|$)')
 """What could be taken for a part of the label, or is not to be seen in a page."""
 
@@ -24,6 +25,11 @@ def bucket_label(user: str, client_id: str, cluster: str | None = None) -> str:
     """Return the label of a bucket, of which all users or client ids share an empty part."""
     names = [_spell(user, _ANY_USER), _spell(client_id, _ANY_CLIENT_ID)]
     return _join(names, cluster)
+
+
+def name_alone(name: str) -> str:
+    """Return a name that stands alone, such as a user on an invoice."""
+    return _spell(name, _NONE)
 
 
 def _join(names: list[str], cluster: str | None) -> str:

@@ -1,84 +1,42 @@
 """Renders the report from a template."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import jinja2
 
 from pipeline.report import units
 from pipeline.report.charts import COLORS, OTHERS_COLOR, WIDTH, Chart, Span, heat_map, stacked_columns
+from pipeline.report.figures import OTHERS, Figures, Key
+from pipeline.report.labels import name_alone, tenant_label
+from pipeline.report.movers import Mover, movers
 
 SHOWN: Final = 20
 """Rows of a table in the page; the CSV files have all rows."""
-OTHERS: Final = "others"
-"""No tenant has this label."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hour:
-    """The bytes of a tenant in an hour; OTHERS stands for all tenants without a color."""
-
-    hour: datetime
-    tenant: str
-    bytes_in: int
-    bytes_out: int
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What a quota did to a tenant over all hours."""
-
-    tenant: str
-    quota: str
-    throttled_requests: int
-    throttle_ms: int
-    rejected_requests: int
-    rejected_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """What a tenant pays for its use of a cluster."""
-
-    cluster: str
-    tenant: str
-    amount: Decimal
-    partition_hours: int
-
-
-@dataclass(frozen=True, slots=True)
-class Headroom:
-    """The use of a bucket and its limit, in bytes/s on the busiest broker."""
-
-    tenant: str
-    quota: str
-    limit: float
-    p99_rate: float
-    max_rate: float
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """The content of the page. `throttle_hours` is the throttle time in ms by quota and hour."""
-
-    clusters: Sequence[str]
-    hours: Sequence[Hour]
-    bound: Sequence[Bound]
-    throttle_hours: Mapping[str, Mapping[datetime, float]]
-    charges: Sequence[Charge] = ()
-    currency: str = ""
-    headroom: Sequence[Headroom] = ()
-    bad_events: int = 0
-    contradicting: int = 0
-    """Events that differ from an earlier one with the same identity."""
-    tenants: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
-    """bytes_in, bytes_out and requests of each tenant, largest first."""
-    period: tuple[datetime, datetime] | None = None
-    """UTC; the end is exclusive."""
+INVOICES: Final = 1200
+"""Invoices in the page. Each has about 2 KB, and a report of a year has at most 5 MB."""
+_ITEMS: Final = {
+    "per_gib_in": "Bytes from clients",
+    "per_gib_out": "Bytes to clients",
+    "per_million_requests": "Requests",
+    "per_partition_hour": "Partition-hours",
+}
+"""What an invoice calls the keys of the price file."""
+_FILTERS: Final[dict[str, Any]] = {
+    "size": units.size,
+    "rate": units.rate,
+    "count": units.count,
+    "duration": units.duration,
+    "percent": units.percent,
+    "change": units.change,
+    "quantity": units.quantity,
+    "price": units.price,
+    "name": name_alone,
+}
+Series = Mapping[str, Mapping[datetime, float]]
 
 
 def render(figures: Figures) -> str:
@@ -90,24 +48,73 @@ def render(figures: Figures) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        size=units.size, rate=units.rate, count=units.count, duration=units.duration, percent=units.percent
-    )
-    span = _span(figures)
+    environment.filters.update(_FILTERS)
     style = (environment.loader or jinja2.DictLoader({})).get_source(environment, "page.css")[0]
-    return environment.get_template("page.html").render(
+    period = None if figures.period is None else [units.instant(end) for end in figures.period]
+    before = figures.before
+    page = environment.get_template("page.html").render(
         figures=figures,
         style=style,
+        print_header=_print_header(figures, period),
         width=WIDTH,
         shown=SHOWN,
+        items=_ITEMS,
         totals=_totals(figures),
-        colors=_colors(figures.tenants),
+        labels=_labels(figures),
+        colors=_colors(_tenants(figures)),
         charts=_charts(figures),
         quota_colors=_colors(figures.throttle_hours),
+        rejected_colors=_colors(figures.rejected_hours),
+        movers=_movers(figures),
         bills=_bills(figures),
-        span=span,
-        period=None if figures.period is None else [units.instant(end) for end in figures.period],
+        cost_centers=_cost_centers(figures),
+        span=_span(figures),
+        period=period,
+        before_period=None if before is None else [units.instant(end) for end in before.period],
     )
+    # The indentation of a thousand invoices is a tenth of the page.
+    return "".join(f"{line.strip()}\n" for line in page.split("\n"))
+
+
+def _print_header(figures: Figures, period: list[str] | None) -> str:
+    """The rules that print the name of the report and the number of the page on each page."""
+    parts = [
+        "Quota report",
+        ", ".join(figures.clusters),
+        *([f"{period[0]} to {period[1]} UTC"] if period else []),
+    ]
+    header = _css_text("  |  ".join(filter(None, parts)))
+    return (
+        f"@page {{ @top-left {{ content: {header}; }} "
+        '@top-right { content: counter(page) " / " counter(pages); } }\n'
+    )
+
+
+def _css_text(text: str) -> str:
+    """A string of CSS in which names cannot end the string, or the style sheet."""
+    letters = (
+        letter if letter.isascii() and (letter.isalnum() or letter in " -:.,|") else f"\\{ord(letter):06x}"
+        for letter in text
+    )
+    return f'"{"".join(letters)}"'
+
+
+def _labels(figures: Figures) -> dict[Key, str]:
+    """The labels of the tenants of this period, and of the one before."""
+    before = {} if figures.before is None else figures.before.uses
+    return {
+        (cluster, user, client_id): tenant_label(user, client_id, cluster if figures.several else None)
+        for cluster, user, client_id in {**figures.tenants, **before}
+    }
+
+
+def _tenants(figures: Figures) -> list[str]:
+    labels = _labels(figures)
+    return [labels[tenant] for tenant in figures.tenants]
+
+
+def _movers(figures: Figures) -> list[Mover]:
+    return [] if figures.before is None else movers(figures.tenants, figures.before.uses)
 
 
 def _span(figures: Figures) -> Span:
@@ -123,11 +130,20 @@ def _bills(figures: Figures) -> dict[str, Decimal]:
     return dict(sorted(bills.items()))
 
 
+def _cost_centers(figures: Figures) -> dict[str, tuple[int, Decimal]]:
+    """The number of tenants of each cost center, and the sum of their amounts, largest first."""
+    sums: dict[str, tuple[int, Decimal]] = {}
+    for charge in figures.charges:
+        count, amount = sums.get(charge.cost_center, (0, Decimal(0)))
+        sums[charge.cost_center] = count + 1, amount + charge.amount
+    return dict(sorted(sums.items(), key=lambda found: (-found[1][1], found[0])))
+
+
 def _totals(figures: Figures) -> dict[str, int]:
     return {
-        "bytes_in": sum(found[0] for found in figures.tenants.values()),
-        "bytes_out": sum(found[1] for found in figures.tenants.values()),
-        "requests": sum(found[2] for found in figures.tenants.values()),
+        "bytes_in": sum(use.bytes_in for use in figures.tenants.values()),
+        "bytes_out": sum(use.bytes_out for use in figures.tenants.values()),
+        "requests": sum(use.requests for use in figures.tenants.values()),
         "throttle_ms": sum(bound.throttle_ms for bound in figures.bound),
         "rejected_bytes": sum(bound.rejected_bytes for bound in figures.bound),
     }
@@ -141,7 +157,7 @@ def _colors(names: Iterable[str]) -> dict[str, str]:
 
 
 def _charts(figures: Figures) -> dict[str, Chart]:
-    colors = _colors(figures.tenants)
+    colors = _colors(_tenants(figures))
     series_in: dict[str, dict[datetime, float]] = {name: defaultdict(float) for name in colors}
     series_out: dict[str, dict[datetime, float]] = {name: defaultdict(float) for name in colors}
     heat: dict[datetime, float] = defaultdict(float)
@@ -149,15 +165,22 @@ def _charts(figures: Figures) -> dict[str, Chart]:
         series_in[hour.tenant][hour.hour] += hour.bytes_in
         series_out[hour.tenant][hour.hour] += hour.bytes_out
         heat[hour.hour] += hour.bytes_in + hour.bytes_out
-    quota_colors = _colors(figures.throttle_hours)
     span = _span(figures)
-    waits: dict[str, dict[datetime, float]] = {name: defaultdict(float) for name in quota_colors}
-    for quota, values in figures.throttle_hours.items():
-        for time, milliseconds in values.items():
-            waits[quota if quota in quota_colors else OTHERS][time] += milliseconds
+    throttle, rejected = _with_others(figures.throttle_hours), _with_others(figures.rejected_hours)
     return {
         "in": stacked_columns(series_in, colors, units.size, units.SIZES, span),
         "out": stacked_columns(series_out, colors, units.size, units.SIZES, span),
         "heat": heat_map(heat, units.size),
-        "throttle": stacked_columns(waits, quota_colors, units.duration, units.TIMES, span, 190.0),
+        "throttle": stacked_columns(throttle, _colors(throttle), units.duration, units.TIMES, span, 190.0),
+        "rejected": stacked_columns(rejected, _colors(rejected), units.count, units.COUNTS, span, 190.0),
     }
+
+
+def _with_others(hours: Series) -> Series:
+    """The series with a color of their own, and the sum of the others."""
+    colors = _colors(hours)
+    found: dict[str, dict[datetime, float]] = {name: defaultdict(float) for name in colors}
+    for name, values in hours.items():
+        for time, value in values.items():
+            found[name if name in colors else OTHERS][time] += value
+    return found

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Final
 
 _BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -10,6 +11,7 @@ _COUNTS: Final = ("", " k", " M", " G", " T", " P")
 SIZES: Final = tuple(1024.0**place for place in range(len(_BYTES)))
 TIMES: Final = (1.0, 1000.0, 60_000.0, 3_600_000.0)
 """A millisecond, a second, a minute, an hour."""
+COUNTS: Final = tuple(1000.0**place for place in range(len(_COUNTS)))
 
 
 def size(value: float) -> str:
@@ -49,6 +51,32 @@ def percent(part: float) -> str:
     if 0 < part < 0.01:
         return "< 1 %"
     return f"{part * 100:.0f} %"
+
+
+def change(before: Decimal | int, now: Decimal | int) -> str:
+    """The change of a count or an amount: `+12 %`, `-3.5 %`; `new` if there was nothing before."""
+    if before == now:
+        return "0 %"
+    if not before:
+        return "new"
+    part = float((now - before) * 100 / Decimal(before))
+    if abs(part) < 0.1:
+        return "+0.1 %" if part > 0 else "-0.1 %"
+    if part >= 10_000:
+        return f"{float(now / Decimal(before)):,.0f} times"
+    return f"{part:+,.1f} %" if abs(part) < 10 else f"{part:+,.0f} %"
+
+
+def quantity(value: Decimal) -> str:
+    """A quantity on an invoice, to a millionth; a whole number without decimals."""
+    return f"{value:,.0f}" if value == value.to_integral_value() else f"{value:,.6f}"
+
+
+def price(value: Decimal) -> str:
+    """A price, with the decimals that it has, at least two."""
+    exact = value.normalize()
+    exponent = exact.as_tuple().exponent
+    return f"{exact:,.{max(2, -exponent if isinstance(exponent, int) else 0)}f}"
 
 
 def ticks(highest: float, steps: Sequence[float], wanted: int = 4) -> list[float]:

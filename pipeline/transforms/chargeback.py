@@ -5,13 +5,14 @@ missing cents go to the tenants with the largest remainders. The bill of a clust
 """
 
 from decimal import Decimal
-from typing import Final
+from functools import reduce
+from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType
 
-from pipeline.prices import Price, Prices, tiers
+from pipeline.prices import Prices, tiers
 from pipeline.schema import CHARGEBACK, MONEY, names
 from pipeline.transforms.totals import total
 
@@ -67,28 +68,44 @@ def to_the_cent(tenants: DataFrame, prices: Prices) -> DataFrame:
 
 def exact_amount(prices: Prices) -> Column:
     """The amount of a tenant with 12 decimals."""
-    gib = F.lit(_GIB_PER_BYTE).cast(DecimalType(30, 30))
-    million = F.lit(Decimal("0.000001"))
-    parts = [
-        _cost(_quantity("bytes_in", gib), prices.per_gib_in),
-        _cost(_quantity("bytes_out", gib), prices.per_gib_out),
-        _cost(_quantity("requests", million), prices.per_million_requests),
-        _cost(_quantity("partition_hours", F.lit(Decimal(1))), prices.per_partition_hour),
-    ]
-    return (parts[0] + parts[1] + parts[2] + parts[3]).cast(_EXACT)
+    return reduce(Column.__add__, [cost.amount for cost in tier_costs(prices)]).cast(_EXACT)
 
 
-def _quantity(name: str, unit: Column) -> Column:
-    return (F.col(name).cast(DecimalType(19, 0)) * unit).cast(_QUANTITY)
+def cents(amount: str) -> Column:
+    """An amount with 2 decimals as a whole number of cents."""
+    return (F.col(amount) * 100).cast("bigint")
 
 
-def _cost(quantity: Column, price: Price) -> Column:
-    cost = F.lit(Decimal(0)).cast(_EXACT)
-    below = Decimal(0)
-    for tier in tiers(price):
-        upper = quantity if tier.up_to is None else F.least(quantity, F.lit(tier.up_to).cast(_QUANTITY))
-        start = F.lit(below).cast(_QUANTITY)
-        within = F.greatest(upper - start, F.lit(Decimal(0))).cast(_QUANTITY)
-        cost = (cost + within * F.lit(tier.price).cast(_PRICE)).cast(_EXACT)
-        below = tier.up_to if tier.up_to is not None else below
-    return cost
+class TierCost(NamedTuple):
+    """What a tenant uses of a tier of a price, and its cost. `item` is the key of the price file; `is_first`:
+    whether it is the first tier of its price.
+    """
+
+    item: str
+    unit: str
+    price: Decimal
+    quantity: Column
+    amount: Column
+    is_first: bool
+
+
+def tier_costs(prices: Prices) -> list[TierCost]:
+    """Return the costs of a tenant by price and tier, with 12 decimals; exact_amount() is their sum."""
+    quantities = {
+        "per_gib_in": ("GiB", "bytes_in", F.lit(_GIB_PER_BYTE).cast(DecimalType(30, 30))),
+        "per_gib_out": ("GiB", "bytes_out", F.lit(_GIB_PER_BYTE).cast(DecimalType(30, 30))),
+        "per_million_requests": ("million requests", "requests", F.lit(Decimal("0.000001"))),
+        "per_partition_hour": ("partition-hours", "partition_hours", F.lit(Decimal(1))),
+    }
+    found = []
+    for item, (unit, count, factor) in quantities.items():
+        quantity = (F.col(count).cast(DecimalType(19, 0)) * factor).cast(_QUANTITY)
+        below = Decimal(0)
+        for place, tier in enumerate(tiers(getattr(prices, item))):
+            upper = quantity if tier.up_to is None else F.least(quantity, F.lit(tier.up_to).cast(_QUANTITY))
+            start = F.lit(below).cast(_QUANTITY)
+            within = F.greatest(upper - start, F.lit(Decimal(0))).cast(_QUANTITY)
+            amount = (within * F.lit(tier.price).cast(_PRICE)).cast(_EXACT)
+            found.append(TierCost(item, unit, tier.price, within, amount, place == 0))
+            below = tier.up_to if tier.up_to is not None else below
+    return found

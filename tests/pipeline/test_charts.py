@@ -78,3 +78,20 @@ def test_the_size_does_not_grow_with_the_time(days: int) -> None:
         365: ("day", "7 days"),
         4000: ("30 days", "365 days"),
     }[days]
+
+
+def test_an_outlier_ends_above_the_axis() -> None:
+    """In the proportions of its series; its tooltip and its mark have its value."""
+    days = [NOON + timedelta(days=day) for day in range(30)]
+    series = {"a": dict.fromkeys(days, 10.0), "b": {days[7]: 1000.0, days[8]: 5.0}}
+    span = (days[0], days[-1] + timedelta(hours=500))
+    chart = stacked_columns(series, {"a": "s0", "b": "s1"}, str, units.SIZES, span)
+    heights = [box.height for box in chart.boxes if box.title.endswith("a: 10.0")]
+    assert len(heights) == 30
+    assert sorted(heights)[-2] > 100
+    (top,) = chart.breaks
+    assert "1010.0" in top.text
+    (cut,) = [box for box in chart.boxes if "b: 1000.0" in box.title]
+    assert cut.y == pytest.approx(top.y)
+    assert cut.height == pytest.approx(100 * min(heights))
+    assert max(box.height + box.y for box in chart.boxes) == pytest.approx(chart.lines[0])

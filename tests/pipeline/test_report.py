@@ -1,24 +1,21 @@
 """The report: a golden page of a fixed hour, with its tables."""
 
 import csv
-import time
-from collections.abc import Callable, Iterator
-from datetime import datetime
+import re
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-import pytest
 from click.testing import Result
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.jobs.report import _hours, _throttle_hours
 from tests.pipeline.test_page import Page
 from tests.support.messages.usage_events import make_event, write_lines
 
 RunJob = Callable[..., Result]
 GOLDEN: Final = Path(__file__).parent / "golden"
-NOON: Final = datetime(2026, 1, 1, 12)
 
 
 def test_the_report_of_a_fixed_hour(run_job: RunJob, tmp_path: Path) -> None:
@@ -31,7 +28,7 @@ def test_the_report_of_a_fixed_hour(run_job: RunJob, tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     golden = GOLDEN / "report.html"
     assert page == golden.read_text(), f"{tmp_path / 'report.html'} differs from {golden}"
-    for table in ("usage", "throttle", "chargeback", "headroom"):
+    for table in ("usage", "throttle", "chargeback", "invoices", "headroom"):
         assert list((tmp_path / table).rglob("*.parquet"))
         assert (tmp_path / f"{table}.csv").is_file()
     with (tmp_path / "chargeback.csv").open() as file:
@@ -42,32 +39,6 @@ def test_the_report_of_a_fixed_hour(run_job: RunJob, tmp_path: Path) -> None:
             ("carol", "reader", "0.01"),
             ("carol", "writer", "0.11"),
         ]
-
-
-@pytest.fixture(params=["America/New_York", "Europe/Berlin"])
-def elsewhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This process in another time zone than UTC."""
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", request.param)
-        time.tzset()
-        yield
-    time.tzset()
-
-
-@pytest.mark.usefixtures("elsewhere")
-def test_hours_are_utc_on_every_machine(spark: SparkSession) -> None:
-    """Also the hour that a clock shows twice at the end of summer time."""
-    times = [datetime(2025, month, day, hour) for month, day in ((10, 26), (11, 2)) for hour in range(9)]
-    texts = [(each.isoformat(), "e", "u", "c", "q", 1, 1) for each in times]
-    table = spark.createDataFrame(
-        texts,
-        "hour string, cluster string, user string, client_id string, quota string, "
-        "bytes_in int, bytes_out int",
-    ).withColumn("hour", F.col("hour").cast("timestamp"))
-    named = [Row(cluster="e", user="u", client_id="c")]
-    assert [found.hour for found in _hours(table, named, several=False)] == times
-    waits = table.withColumnRenamed("bytes_in", "throttle_ms")
-    assert list(_throttle_hours(waits)["q"]) == times
 
 
 def test_a_tenant_is_a_cluster_a_user_and_a_client_id(run_job: RunJob, tmp_path: Path) -> None:
@@ -103,7 +74,7 @@ def test_tables_say_their_period(spark: SparkSession, run_job: RunJob, tmp_path:
     for job, options in (("report", quotas), ("replay", quotas[2:])):
         result = run_job(job, "--events", lines, "--out", tmp_path, "--from", "2025-12-31T12:00", *options)
         assert result.exit_code == 0, result.output
-    for name in ("usage", "throttle", "chargeback", "headroom", "replay"):
+    for name in ("usage", "throttle", "chargeback", "invoices", "headroom", "replay"):
         table = spark.read.parquet(str(tmp_path / name))
         (row,) = table.select(*[F.col(end).cast("string") for end in ("from", "to")]).distinct().collect()
         assert tuple(row) == ("2025-12-31 12:00:00", "2025-12-31 12:00:30"), name
@@ -120,13 +91,6 @@ def test_names_are_no_formulas_in_csv(run_job: RunJob, tmp_path: Path) -> None:
         assert [(row["user"], row["client_id"]) for row in csv.DictReader(file)] == [('\'=cmd|"x"', "a\n,b")]
 
 
-def test_quotas_without_a_name_add_up(spark: SparkSession) -> None:
-    rows = [(NOON.isoformat(), quota, 5) for quota in (None, "", "q")]
-    table = spark.createDataFrame(rows, "hour string, quota string, throttle_ms int")
-    found = _throttle_hours(table.withColumn("hour", F.col("hour").cast("timestamp")))
-    assert found == {"unknown": {NOON: 10}, "q": {NOON: 5}}
-
-
 def test_a_window_without_events(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
     lines = write_lines(tmp_path / "events.jsonl", [make_event()])
     result = run_job(
@@ -134,6 +98,107 @@ def test_a_window_without_events(spark: SparkSession, run_job: RunJob, tmp_path:
         *("--prices", GOLDEN / "prices.yaml", "--quotas", GOLDEN / "quotas.yaml"),
     )
     assert result.exit_code == 0, result.output
-    for table in ("usage", "throttle", "chargeback", "headroom"):
+    for table in ("usage", "throttle", "chargeback", "invoices", "headroom"):
         assert spark.read.parquet(str(tmp_path / table)).count() == 0
         assert len((tmp_path / f"{table}.csv").read_text().splitlines()) == 1
+
+
+NAMES: Final = ["a,b", 'q"u', "<script>alert(1)</script>", "\u05d0\u05d1", "\U0001f600", "=1+1", ""]
+TENANTS: Final = """
+tenants:
+  - {user: "a,b", name: "Comma, Inc.", cost_center: "=4711"}
+  - {user: "<script>alert(1)</script>", cost_center: "<b>"}
+"""
+
+
+def test_invoices_of_hostile_names_add_up(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+    """Of two months, of which the bill of the first is what the second is compared with. One tenant used
+    nothing that has a price, one is new, and one is gone.
+    """
+    march, april = (
+        [
+            make_event(interval_start_ms=start, user=user, client_id="c", requests=0, bytes_out=0, **used)
+            for user, used in uses.items()
+        ]
+        for start, uses in (
+            (1_772_323_200_000, {name: {"bytes_in": 123_456_789 * size} for size, name in enumerate(NAMES)}),
+            (1_775_001_600_000, {"a,b": {"bytes_in": 1 << 30}, "new": {"bytes_in": 1 << 29}}),
+        )
+    )
+    lines = write_lines(tmp_path / "events.jsonl", [*march, *april])
+    tenants = tmp_path / "tenants.yaml"
+    tenants.write_text(TENANTS)
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("{currency: EUR, per_gib_in: 3.333333}")
+    options = ("report", "--events", lines, "--prices", prices, "--tenants", tenants)
+    first, second, third = (tmp_path / name for name in ("march", "april", "april-by-events"))
+    for out, period, more in (
+        (first, ("2026-03-01", "2026-04-01"), ()),
+        (second, ("2026-04-01", "2026-05-01"), ("--previous", first)),
+        (third, ("2026-04-01", "2026-05-01"), ()),
+    ):
+        result = run_job(*options, "--out", out, "--from", period[0], "--to", period[1], *more)
+        assert result.exit_code == 0, result.output
+    bill = spark.read.parquet(str(first / "chargeback"))
+    sums = bill.agg(F.sum("amount"), F.sum("bytes_in")).first()
+    assert sums is not None
+    assert sums[0] == (Decimal(sums[1]) / (1 << 30) * Decimal("3.333333")).quantize(Decimal("0.01"))
+    assert bill.where(F.col("amount") == 0).count() == 1
+    by_line = spark.read.parquet(str(first / "invoices")).groupBy("user").agg(F.sum("amount").alias("amount"))
+    assert sorted(map(tuple, by_line.collect())) == sorted(
+        map(tuple, bill.select("user", "amount").collect())
+    )
+    page = Page((first / "report.html").read_text())
+    assert "script" not in page.tags
+    assert page.texts.count("Invoice:") == len(NAMES)
+    assert {"Comma, Inc.", "=4711", "<b>", "\u05d0\u05d1"} < set(page.texts)
+    assert not any(text.startswith("Compared with") for text in page.texts)
+    with (first / "invoices.csv").open(newline="") as file:
+        assert {row["cost_center"] for row in csv.DictReader(file)} == {"'=4711", "<b>", ""}
+    billed, counted = (Page((out / "report.html").read_text()).texts for out in (second, third))
+    compared = [text for text in counted if not text.startswith("The largest changes")]
+    assert compared == [text for text in billed if not text.startswith("The largest changes")]
+    movers = billed[billed.index("Top movers") : billed.index("Cost")]
+    assert {"a,b / c", "new / c", "=1+1 / c"} < set(movers)
+    # Of bytes and of amounts.
+    assert movers.count("-100 %") == 2 * (len(NAMES) - 1)
+
+
+def test_a_bill_of_another_currency_is_no_comparison(run_job: RunJob, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "events.jsonl", [make_event()])
+    prices = tmp_path / "prices.yaml"
+    for currency, code in (("EUR", 0), ("USD", 2)):
+        prices.write_text(f"{{currency: {currency}}}")
+        previous = () if code == 0 else ("--previous", tmp_path / "EUR")
+        result = run_job(
+            "report", "--events", lines, "--out", tmp_path / currency, "--prices", prices, *previous
+        )
+        assert result.exit_code == code, result.output
+    assert "USD" in result.output
+    missing = run_job(
+        *("report", "--events", lines, "--out", tmp_path / "x", "--prices", prices),
+        *("--previous", tmp_path / "nowhere"),
+    )
+    assert missing.exit_code == 2
+    assert "nowhere" in missing.output
+    assert run_job("report", "--events", lines, "--out", tmp_path, "--tenants", prices).exit_code == 2
+
+
+def test_periods_that_meet_within_an_interval_share_no_event(run_job: RunJob, tmp_path: Path) -> None:
+    """An interval counts in the period in which it begins."""
+    lines = write_lines(
+        tmp_path / "events.jsonl", [make_event(at=at, requests=1) for at in (0, 10_000, 20_000)]
+    )
+    prices = ("--prices", GOLDEN / "prices.yaml")
+    totals = []
+    for start, end in (("12:00:00", "12:00:15"), ("12:00:15", "13:00:00")):
+        out = tmp_path / end.replace(":", "")
+        period = ("--from", f"2025-12-31T{start}", "--to", f"2025-12-31T{end}")
+        result = run_job("report", "--events", lines, "--out", out, *prices, *period)
+        assert result.exit_code == 0, result.output
+        with (out / "chargeback.csv").open(newline="") as file:
+            totals += [int(row["requests"]) for row in csv.DictReader(file)]
+        assert re.search(
+            rf"from 2025-12-31 {start[:5]}.* to 2025-12-31 {end[:5]}", (out / "report.html").read_text()
+        )
+    assert totals == [2, 1]

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 from pipeline import schema
 from pipeline.documents import convert, read_yaml
 from pipeline.prices import read_prices
+from pipeline.tenants import read_tenants
 from pipeline.transforms.events import checked_lines
 from pipeline.transforms.reassignment import Cluster, plan
 from proxy.telemetry.usage.events import VERSION, UsageEvent, encode
@@ -42,6 +43,7 @@ def test_what_the_proxy_writes_is_an_event(spark: SparkSession) -> None:
         ("pipeline.md", schema.USAGE),
         ("pipeline.md", schema.THROTTLE),
         ("pipeline.md", schema.CHARGEBACK),
+        ("pipeline.md", schema.INVOICES),
         ("pipeline.md", schema.REPLAY),
         ("pipeline.md", schema.HEADROOM),
         ("pipeline.md", schema.SKIPPED),
@@ -55,6 +57,11 @@ def test_the_documentation_has_the_columns(page: str, table: StructType) -> None
 
 def test_the_example_of_prices_is_taken() -> None:
     assert read_prices(ROOT / "config/pipeline/prices.yaml").currency == "EUR"
+
+
+def test_the_example_of_tenants_is_taken() -> None:
+    found = read_tenants(ROOT / "config/pipeline/tenants.yaml").find("local", "alice", "billing")
+    assert found.cost_center == "4711"
 
 
 def test_the_example_of_a_move_is_feasible() -> None:

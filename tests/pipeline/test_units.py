@@ -1,6 +1,7 @@
 """Units: numbers as people read them, and round numbers for axes."""
 
 from datetime import datetime
+from decimal import Decimal
 
 import pytest
 
@@ -24,6 +25,19 @@ from pipeline.report import units
         (units.percent(0.004), "< 1 %"),
         (units.percent(0.5), "50 %"),
         (units.percent(0.0), "0 %"),
+        (units.change(0, 0), "0 %"),
+        (units.change(0, 5), "new"),
+        (units.change(100, 0), "-100 %"),
+        (units.change(200, 225), "+12 %"),
+        (units.change(Decimal("2.00"), Decimal("2.07")), "+3.5 %"),
+        (units.change(1 << 60, (1 << 60) + 1), "+0.1 %"),
+        (units.change(1, 12_345), "12,345 times"),
+        (units.quantity(Decimal("1234.500000000000000000")), "1,234.500000"),
+        (units.quantity(Decimal("7.000000000000000000")), "7"),
+        (units.price(Decimal("0.100000")), "0.10"),
+        (units.price(Decimal("0.000500")), "0.0005"),
+        (units.price(Decimal(0)), "0.00"),
+        (units.price(Decimal("1E+3")), "1,000.00"),
         (units.instant(datetime(2026, 3, 1)), "2026-03-01 00:00"),
         (units.instant(datetime(2026, 3, 1, 12, 0, 10)), "2026-03-01 12:00:10"),
     ],

@@ -36,6 +36,7 @@ UNTESTED: Final[Mapping[str, str]] = {
     "proxy/telemetry/metrics/listeners.py": "a protocol without code",
     "proxy/telemetry/topic_name_lookup.py": "a protocol without code",
     "pipeline/errors.py": "one exception",
+    "pipeline/report/figures.py": "values without code",
     "bench/__main__.py": "make bench runs it",
     "bench/attacks/__main__.py": "it measures a real Kafka for minutes; its parts are tested",
     "bench/pipeline/__main__.py": "make bench runs it",

@@ -1,0 +1,86 @@
+"""The period before that of a report: what each tenant used and paid then."""
+
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pipeline.errors import InputError
+from pipeline.filesystem import literal
+from pipeline.jobs.job import Job
+from pipeline.prices import Prices
+from pipeline.report.figures import Before, Key, Use
+from pipeline.report.units import instant
+from pipeline.sources import local_path
+from pipeline.tables import has_rows, table_folder
+from pipeline.transforms.chargeback import chargeback, tenants
+from pipeline.window import previous
+
+_CHARGEBACK = "chargeback"
+
+
+def before(job: Job, prices: Prices | None, folder: str | None) -> Before | None:
+    """Return the use in the period before: from the table of the bill in `folder`, or else from the events.
+    None if nothing is known of it, which the command says.
+    """
+    found = _of_events(job, prices) if folder is None else _of_bill(job, prices, folder)
+    if found is not None:
+        begin, end = (instant(time) for time in found.period)
+        job.say(f"Compared with {begin} to {end}, UTC: {len(found.uses):,} tenants")
+    return found
+
+
+def _of_events(job: Job, prices: Prices | None) -> Before | None:
+    window = previous(job.options.window)
+    if window is None or window.start_ms is None or window.end_ms is None:
+        job.say("Compared with no other period: without --previous, that takes both --from and --to")
+        return None
+    period = utc(window.start_ms / 1000), utc(window.end_ms / 1000)
+    events = job.events_of(window)
+    uses = read_uses(tenants(events) if prices is None else chargeback(events, prices))
+    if not uses:
+        begin, end = map(instant, period)
+        job.say(f"Compared with no other period: there are no events from {begin} to {end}, UTC")
+        return None
+    return Before(period, uses)
+
+
+def _of_bill(job: Job, prices: Prices | None, folder: str) -> Before | None:
+    table = table_folder(local_path(folder), _CHARGEBACK)
+    if not has_rows(job.spark, table):
+        raise InputError(
+            f"--previous {folder}: there is no table {_CHARGEBACK}/; expected the --out of an earlier report "
+            "with --prices"
+        )
+    rows = job.spark.read.parquet(literal(table))
+    seen = rows.select(
+        *[F.unix_millis(F.col(name)).alias(name) for name in ("from", "to")], "currency"
+    ).distinct()
+    found = seen.take(2)
+    if not found or found[0]["from"] is None or found[0]["to"] is None:
+        job.say(f"Compared with no other period: {table} has no tenants")
+        return None
+    if len(found) > 1:
+        raise InputError(f"--previous {folder}: {table} has several periods or currencies; expected one")
+    if prices is not None and found[0].currency != prices.currency:
+        raise InputError(
+            f"--previous {folder}: {table} is in {found[0].currency}, and --prices in {prices.currency}"
+        )
+    period = utc(found[0]["from"] / 1000), utc(found[0]["to"] / 1000)
+    return Before(period, read_uses(rows if prices else rows.drop("amount")), billed=True)
+
+
+def read_uses(table: DataFrame) -> dict[Key, Use]:
+    """Return the use of each tenant in a table of tenants, with or without amounts."""
+    priced = "amount" in table.columns
+    return {
+        (row.cluster, row.user, row.client_id): Use(
+            row.bytes_in, row.bytes_out, row.requests, row.partition_hours, row.amount if priced else None
+        )
+        for row in table.collect()
+    }
+
+
+def utc(seconds: float) -> datetime:
+    """The time without a zone, in UTC. Spark itself converts times to the zone of this machine."""
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
