@@ -28,6 +28,7 @@ def serve_worker(path: Path, log_level: str, number: int, channel: int, ports: i
     kinds = load_kinds()
     with gc_paused():
         configuration = read_configuration(path, kinds)
+        log.set_up(log_level, f"worker {number}", configuration.settings.log.format)
         from proxy.server.app import build, run
         from proxy.server.workers.link import WorkerLink
         from proxy.server.workers.ports import WorkerPorts
@@ -51,12 +52,12 @@ def _ignore_signals() -> None:
 def _supervise(settings: Settings, path: Path, log_level: str, early: EarlyPorts) -> int:
     from proxy.server.workers.supervisor import supervise
 
-    _set_up_log(path, log_level, "supervisor")
+    _set_up_log(settings, path, log_level, "supervisor")
     return supervise(settings, path, log_level, early)
 
 
-def _set_up_log(path: Path, log_level: str, process: str = "") -> None:
-    log.set_up(log_level, process)
+def _set_up_log(settings: Settings, path: Path, log_level: str, process: str = "") -> None:
+    log.set_up(log_level, process, settings.log.format)
     build_name = "compiled" if proxy.COMPILED else "interpreted"
     logger.info(
         "quota-proxy %s (%s, Python %s): configuration %s",
@@ -76,7 +77,7 @@ def serve(path: Path, log_level: str) -> int:
         early.open(configuration.settings)
         # Imported when the ports listen: this takes as long as everything before it.
         from proxy.server.app import build, run
-    _set_up_log(path, log_level)
+    _set_up_log(configuration.settings, path, log_level)
     process = build(configuration, kinds, path, early)
     # Only the store keeps the quotas of the file, so that a reload releases the previous ones.
     del configuration

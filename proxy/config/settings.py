@@ -182,6 +182,14 @@ class Metrics(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Whether /metrics serves the families with partition labels. They can have many series."""
 
 
+class LogSettings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """The log, on standard error. `--log-level` of `quota-proxy run` selects the least severe level."""
+
+    format: Literal["text", "json"] = "text"
+    """`text`: lines to read. `json`: an object per line, with `time`, `level`, `logger` and `message`, and if
+    known `listener`, `address`, `user`, `client_id`, `broker`, `topic`, `process` and `exception`."""
+
+
 class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The whole file."""
 
@@ -194,6 +202,8 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     limits, also without `sharing`, and one admin port."""
     admin: Admin = Admin()
     """The admin port."""
+    log: LogSettings = LogSettings()
+    """The log."""
     limits: ConnectionLimits = ConnectionLimits()
     """Limits of client connections and frames, and timeouts."""
     quotas: Quotas = Quotas()

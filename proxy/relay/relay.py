@@ -121,6 +121,12 @@ class Relay:
         return self._requests.follower
 
     @property
+    def sender(self) -> tuple[str, str]:
+        """The client's principal, and the client id of its last request."""
+        client = self._requests.sender.client
+        return client.principal, client.client_id
+
+    @property
     def first_request_seen(self) -> bool:
         """Whether the client has sent a whole request."""
         return self._requests.first_request_seen

@@ -1,6 +1,7 @@
 """LogLimit: log lines about what clients do, at most a few a second for each cause."""
 
 import logging
+from collections.abc import Mapping
 from typing import Final
 
 LINES: Final = 5
@@ -20,12 +21,14 @@ class LogLimit:
         self._name: Final = name
         self._windows: Final[dict[str, _Window]] = {}
 
-    def warn(self, cause: str, now: float, message: str, *args: object) -> None:
-        """Log a warning, or count it if its cause has had its lines."""
+    def warn(
+        self, cause: str, now: float, message: str, *args: object, about: Mapping[str, str] | None = None
+    ) -> None:
+        """Log a warning, or count it if its cause has had its lines. `about`: the fields of a JSON log."""
         window = self._window(cause, now)
         window.lines += 1
         if window.lines <= LINES:
-            self._log.warning(message, *args)
+            self._log.warning(message, *args, extra=about)
 
     def allows(self, cause: str, now: float) -> bool:
         """Take one of the lines of this cause; a line that is not allowed is the caller's to log later."""

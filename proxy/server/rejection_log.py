@@ -107,6 +107,12 @@ class RejectionLog:
             rejected.rate,
             rejected.limit,
             self._total(node_id, now) if reason == SHARE else "",
+            extra={
+                "broker": node_id,
+                "topic": topic,
+                "user": rejected.principal,
+                "client_id": rejected.client_id,
+            },
         )
 
     def _total(self, node_id: int, now: float) -> str:

@@ -161,7 +161,8 @@ class ClusterRefresh:
                 self._disconnect()
                 problem = self._explained(error)
                 if problem != self.problem:
-                    log.warning("%s: metadata request failed: %s", self._name, problem)
+                    about = {"listener": self._name}
+                    log.warning("%s: metadata request failed: %s", self._name, problem, extra=about)
                 self.problem = problem
                 await asyncio.sleep(RETRY_SECONDS)
                 continue

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
@@ -32,15 +32,21 @@ class ClosedConnections:
 
     def log_rejected(self, reason: str, peer: str, why: str) -> None:
         """Log a client that is not served; count() counts it when its connection has ended."""
-        self._warn(reason, "%s: connection from %s rejected: %s", self._listener, peer, why)
+        about = {"address": peer}
+        self._warn(reason, "%s: connection from %s rejected: %s", self._listener, peer, why, about=about)
 
-    def failed(self, peer: str, broker: str, error: RelayError) -> None:
+    def failed(
+        self, peer: str, broker: str, error: RelayError, *, user: str = "", client_id: str = ""
+    ) -> None:
         """Log a connection that ends with an error; count() counts it when it has ended."""
+        text = "%s: %s (user %s, client id %r) -> %s: connection closed: %s"
+        parts = (self._listener, peer, user, client_id, broker, error)
         if error.reason == PRODUCE_REJECTED:
             # RejectionLog logs these by topic.
-            log.debug("%s -> %s: connection closed: %s", peer, broker, error)
+            log.debug(text, *parts)
         else:
-            self._warn(error.reason, "%s -> %s: connection closed: %s", peer, broker, error)
+            about = {"address": peer, "user": user, "client_id": client_id, "broker": broker}
+            self._warn(error.reason, text, *parts, about=about)
 
     def accept_failed(self, error: OSError) -> None:
         """Log that a port cannot accept connections."""
@@ -59,5 +65,6 @@ class ClosedConnections:
         """Log how many lines were omitted. Call this every second."""
         self._lines.flush(self._clock())
 
-    def _warn(self, cause: str, message: str, *args: object) -> None:
-        self._lines.warn(cause, self._clock(), message, *args)
+    def _warn(self, cause: str, message: str, *args: object, about: Mapping[str, str] | None = None) -> None:
+        about = {"listener": self._listener, **(about or {})}
+        self._lines.warn(cause, self._clock(), message, *args, about=about)

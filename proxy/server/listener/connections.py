@@ -180,7 +180,9 @@ class ListenerConnections:
 
     def failed(self, connection: Connection, error: RelayError) -> None:
         broker = "bootstrap" if connection.node_id is None else f"broker {connection.node_id}"
-        self._closed.failed(connection.peer, broker, error)
+        relay = connection.session.relay
+        user, client_id = (connection.principal, "") if relay is None else relay.sender
+        self._closed.failed(connection.peer, broker, error, user=user, client_id=client_id)
 
     def ended(self, connection: Connection, reason: str) -> None:
         self.open.discard(connection)

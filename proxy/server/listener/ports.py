@@ -110,7 +110,8 @@ class BrokerPorts:
         if self._upstream.get(node_id) != (host, port):
             self._upstream[node_id] = (host, port)
             own = join_address(host, port)
-            log.info("%s: address of broker %d is %s", self._listener.name, node_id, own)
+            about = {"listener": self._listener.name, "broker": node_id}
+            log.info("%s: address of broker %d is %s", self._listener.name, node_id, own, extra=about)
         address = self._advertised.get(node_id)
         if address is None:
             address = self._address(node_id)
@@ -163,6 +164,8 @@ class BrokerPorts:
 
     def _no_port(self, node_id: int, why: str) -> Address:
         if self.without_port.get(node_id) != why:
-            log.error("%s: clients cannot reach broker %d: %s", self._listener.name, node_id, why)
+            about = {"listener": self._listener.name, "broker": node_id}
+            text = "%s: clients cannot reach broker %d: %s"
+            log.error(text, self._listener.name, node_id, why, extra=about)
         self.without_port[node_id] = why
         return Address(self._listener.advertised_host, NO_PORT)

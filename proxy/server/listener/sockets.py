@@ -48,6 +48,7 @@ class ListeningSockets:
         self.bootstrap_problem = ""
         """Why the bootstrap port cannot be opened; empty if it can."""
         self._listener: Final = listener
+        self._about: Final = {"listener": listener}
         self._bootstrap: Final = bootstrap
         self._tls: Final = tls
         self._handshake_seconds: Final = handshake_seconds
@@ -69,7 +70,7 @@ class ListeningSockets:
             listen(bootstrap)
         except PortInUse as error:
             if not self.bootstrap_problem:
-                log.error("%s: clients cannot connect: %s", self._listener, error)
+                log.error("%s: clients cannot connect: %s", self._listener, error, extra=self._about)
             self.bootstrap_problem = str(error)
             if self._retry is not None:
                 self._retry.cancel()
@@ -78,7 +79,8 @@ class ListeningSockets:
         self.bootstrap_open = True
         self.bootstrap_problem = ""
         self._serve(None, bootstrap)
-        log.info("%s: bootstrap port is %s", self._listener, join_address(*bootstrap.getsockname()[:2]))
+        at = join_address(*bootstrap.getsockname()[:2])
+        log.info("%s: bootstrap port is %s", self._listener, at, extra=self._about)
 
     def stop_waiting(self) -> None:
         """Reject connections at the bootstrap port, with those that wait there, until it is served."""
@@ -93,7 +95,8 @@ class ListeningSockets:
         if self._closed:
             bound.close()
             return
-        log.info("%s: port of broker %d is %d", self._listener, node_id, bound.getsockname()[1])
+        port = bound.getsockname()[1]
+        log.info("%s: port of broker %d is %d", self._listener, node_id, port, extra=self._about)
         self._serve(node_id, bound)
 
     def _serve(self, node_id: int | None, bound: socket.socket) -> None:

@@ -32,7 +32,7 @@ def hangup() -> Iterator[None]:
 def levels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The levels that the log was set up with, in place of doing it."""
     levels: list[str] = []
-    monkeypatch.setattr(log, "set_up", lambda level, process: levels.append(level))
+    monkeypatch.setattr(log, "set_up", lambda level, process, form: levels.append(f"{level} {form}"))
     return levels
 
 
@@ -41,7 +41,8 @@ def test_the_process_serves_the_settings_of_the_file(
 ) -> None:
     file = tmp_path / "proxy.yaml"
     port = free_port_range(12)
-    file.write_text(SMALLEST.replace("{up", f"{{bootstrap_port: {port}, broker_port_base: {port + 2}, up"))
+    keys = f"{{bootstrap_port: {port}, broker_port_base: {port + 2}, up"
+    file.write_text(SMALLEST.replace("{up", keys) + "log: {format: json}\n")
 
     def build(
         configuration: Configuration, kinds: Sequence[QuotaKind], path: Path, early: EarlyPorts
@@ -63,7 +64,7 @@ def test_the_process_serves_the_settings_of_the_file(
     monkeypatch.setattr(app, "run", run)
     assert module.serve(file, "debug") == 3
     assert built == [(load(file), file)]
-    assert levels == ["debug"]
+    assert levels == ["debug json"]
 
 
 def test_the_log_begins_with_the_version_the_build_and_the_file(

@@ -83,3 +83,10 @@ def test_the_client_is_to_blame_for_what_is_read_when_the_broker_has_responded()
     with pytest.raises(RelayError) as caught:
         relay.answer(own.exchange, responded(1), START)
     assert caught.value.reason == CLIENT_PROTOCOL_ERROR
+
+
+def test_the_sender_is_that_of_the_last_request():
+    relay = new_relay()
+    user = relay.sender[0]
+    relay.receive_from_client(produce(1), START)
+    assert relay.sender == (user, "client")

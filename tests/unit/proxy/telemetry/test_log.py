@@ -1,11 +1,12 @@
 """The log's lines."""
 
+import json
 import logging
 from collections.abc import Iterator
 
 import pytest
 
-from proxy.telemetry.log import LineFormatter, set_up
+from proxy.telemetry.log import JSON, JsonFormatter, LineFormatter, set_up
 
 
 @pytest.fixture
@@ -49,3 +50,46 @@ def test_level_and_stream(capsys: pytest.CaptureFixture[str]) -> None:
         "WARNING proxy.a: loud",
         "INFO    proxy.a: again",
     ]
+
+
+def test_a_json_line_has_the_same_parts_and_what_the_caller_knows() -> None:
+    made = record("client %s gone", "10.0.0.1")
+    made.listener, made.client_id, made.user, made.broker, made.other = "clients", 'a"b', "", 3, "ignored"
+    assert json.loads(JsonFormatter("worker 1").format(made)) == {
+        "time": "1970-01-01T00:00:00.250Z",
+        "level": "warning",
+        "logger": "proxy.server.app",
+        "message": "client 10.0.0.1 gone",
+        "process": "worker 1",
+        "listener": "clients",
+        "client_id": 'a"b',
+        "broker": "3",
+    }
+
+
+def test_clients_cannot_forge_json_lines() -> None:
+    line = JsonFormatter().format(record("client id %s", 'x\n{"level": "error"}\u2028\ud800'))
+    assert "\n" not in line
+    assert json.loads(line)["message"] == 'client id x\n{"level": "error"}\u2028\\ud800'
+
+
+def test_a_traceback_is_part_of_the_json_line() -> None:
+    made = record("it failed")
+    try:
+        raise ValueError("why\nnot")
+    except ValueError as error:
+        made.exc_info = (ValueError, error, error.__traceback__)
+    line = JsonFormatter().format(made)
+    assert "\n" not in line
+    assert "ValueError: why" in json.loads(line)["exception"]
+
+
+@pytest.mark.usefixtures("untouched_logging")
+def test_the_form_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up("info", "", JSON)
+    logging.getLogger("proxy.a").info("loud")
+    set_up("info")
+    logging.getLogger("proxy.a").info("again")
+    first, second = capsys.readouterr().err.splitlines()
+    assert json.loads(first)["message"] == "loud"
+    assert second.endswith("INFO    proxy.a: again")

@@ -65,6 +65,7 @@ class Client:
         self.principal = ""
         self.keeps_broker = False
         self.session = self
+        self.relay: Relay | None = None
 
     def keep_broker(self) -> None:
         self.keeps_broker = True
@@ -189,7 +190,24 @@ def test_a_connection_that_fails_is_logged_with_its_client_and_broker(
     client: Any = Client(node_id=node_id)
     error = RelayError(CLIENT_PROTOCOL_ERROR, "a reason")
     Kit().connections.failed(client, error)
-    assert [record.args for record in caplog.records] == [(client.peer, broker, error)]
+    assert [record.args for record in caplog.records] == [("clients", client.peer, "", "", broker, error)]
+
+
+def test_a_connection_that_fails_is_logged_with_its_user_and_client_id(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client: Any = Client()
+    client.relay = SimpleNamespace(sender=("alice", "billing"))
+    Kit().connections.failed(client, RelayError(CLIENT_PROTOCOL_ERROR, "a reason"))
+    [record] = caplog.records
+    fields = {name: getattr(record, name) for name in ("listener", "address", "user", "client_id", "broker")}
+    assert fields == {
+        "listener": "clients",
+        "address": client.peer,
+        "user": "alice",
+        "client_id": "billing",
+        "broker": "broker 3",
+    }
 
 
 def test_a_client_that_is_not_identified_does_not_count() -> None:
