@@ -37,6 +37,8 @@ class BrokerConnection:
         self._reader = reader
         self._writer = writer
         self._correlation_id = 0
+        self.address = ("", 0)
+        """Its host and port."""
 
     @classmethod
     async def open(cls, host: str, port: int, access: Access = PLAINTEXT) -> "BrokerConnection":
@@ -51,6 +53,7 @@ class BrokerConnection:
             # For example two dots in a row, or a label of more than 63 characters.
             raise UpstreamUnavailable(f"{host} is not a valid host name") from error
         connection = cls(*streams)
+        connection.address = (host, port)
         try:
             await access.log_in(connection)
         except BaseException:

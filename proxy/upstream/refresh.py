@@ -13,6 +13,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 
 from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
+from proxy.upstream.addresses import join_address
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.addresses import BrokerAddress
@@ -80,6 +81,8 @@ class ClusterRefresh:
         self._stale = False
         """Whether the next request is due when the last is STALE_SECONDS old."""
         self._broker: BrokerConnection | None = None
+        self._failed: tuple[str, int] | None = None
+        """The broker whose connection failed last: it is asked after the others."""
         self._topic_names: Final[dict[bytes, str]] = {}
         self._wanted_ids: set[bytes] = set()
         self._asked_ids: set[bytes] = set()
@@ -155,11 +158,17 @@ class ClusterRefresh:
         time = asyncio.get_running_loop().time
         while True:
             asked_at = time()
+            kept = self._broker
             try:
                 await self._ask()
             except (OSError, EOFError, UpstreamUnavailable) as error:
                 self._disconnect()
                 problem = self._explained(error)
+                if kept is not None:
+                    # A broker is gone, or hangs: the cluster is out of reach only if the others are, too.
+                    self._failed = kept.address
+                    log.info("%s: broker %s: %s", self._name, join_address(*kept.address), problem)
+                    continue
                 if problem != self.problem:
                     about = {"listener": self._name}
                     log.warning("%s: metadata request failed: %s", self._name, problem, extra=about)
@@ -302,6 +311,7 @@ class ClusterRefresh:
         known = [(node.host, node.port) for node in self.view.nodes.values()]
         cluster = self.cluster_access
         addresses = list(dict.fromkeys([*known, *cluster.bootstrap]))
+        addresses.sort(key=lambda address: address == self._failed)
         self._broker = await connect_to_any(addresses, cluster.access, cluster.connect_seconds, _check)
         return self._broker
 

@@ -28,10 +28,14 @@ class MetadataBroker(SocketBroker):
         self.partitions = [(1, (1, 2), (1,)), (-1, (2, 3), (2,))]
         """Leader, replicas and ISR."""
         self.fault = ErrorCode.none
+        self.silent = False
+        """Whether it sends no responses."""
 
     async def respond(self, request: Any) -> Any:
         self.asked.append(request)
         self.asked_at.append(asyncio.get_running_loop().time())
+        if self.silent:
+            return None
         schema = response_type(METADATA, request.__version__)
         host, port = self.address
         partitions = (

@@ -13,6 +13,7 @@ from proxy.upstream import refresh
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from tests.support.process.metadata_broker import ORDERS, MetadataBroker
+from tests.support.waiting import reached
 
 
 class Watch:
@@ -267,6 +268,30 @@ async def test_ids_that_no_broker_responds_to_do_not_add_up(
     assert not watch.refresh._wanted_ids
     await watch.next()
     assert broker.asked[-1].topics is None
+
+
+@pytest.mark.parametrize("fault", ["gone", "hangs"])
+async def test_a_broker_that_fails_does_not_make_the_cluster_unavailable(
+    broker: MetadataBroker, fault: str
+) -> None:
+    async with MetadataBroker() as other:
+        cluster = ClusterRefresh(
+            "clients", ClusterAccess((broker.address, other.address), 0.2), lambda view: None
+        )
+        problems: list[str] = []
+        task = asyncio.get_running_loop().create_task(cluster.run())
+        try:
+            await reached(lambda: not cluster.problem, "a response")
+            broker.silent = fault == "hangs"
+            if fault == "gone":
+                broker.disconnect()
+            cluster.request_refresh()
+            await reached(lambda: problems.append(cluster.problem) or other.asked, "another broker's turn")
+            assert not any(problems)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            cluster.close()
 
 
 async def test_brokers_that_do_not_respond_do_not_hide_one_that_does(broker: MetadataBroker) -> None:
