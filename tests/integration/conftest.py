@@ -42,7 +42,7 @@ _SHARING: Final = {
 """By fixture, parts of the names of the tests that share brokers which take long to start."""
 _LONG: Final = (*_SHARING, "test_security.py", "test_embedded_kafka.py", "test_store.py", "test_groups.py")
 """What takes longest, in the order in which it should begin."""
-_MOVES: Final = ("test_replication.py", "test_reassignment_time.py")
+_MOVES: Final = ("test_replication.py", "test_reassignment_time.py", "test_shared_replication.py")
 """The timed tests that move replicas; they have clusters of their own."""
 
 

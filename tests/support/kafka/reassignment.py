@@ -53,8 +53,9 @@ class Meter:
     `with` block.
     """
 
-    def __init__(self, proxy: ProxyProcess, broker: int, side: str = "follower") -> None:
-        self._proxy: Final = proxy
+    def __init__(self, proxy: ProxyProcess, broker: int, side: str = "follower", *more: ProxyProcess) -> None:
+        """more: further proxies through which the broker's followers fetch."""
+        self._proxies: Final = (proxy, *more)
         self._broker: Final = str(broker)
         self._sample: Final = f"quota_proxy_{side}_replication_throttled_bytes_total"
         self._before = 0.0
@@ -74,7 +75,7 @@ class Meter:
         self._thread.join()
 
     def _read(self) -> float:
-        return self._proxy.metric(self._sample, broker=self._broker)
+        return sum(proxy.metric(self._sample, broker=self._broker) for proxy in self._proxies)
 
     def _watch(self) -> None:
         while not self._stop.wait(BETWEEN_SECONDS):

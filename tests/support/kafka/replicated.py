@@ -1,6 +1,6 @@
 """Brokers that fetch from each other through a proxy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -15,16 +15,24 @@ from tests.support.waiting import wait_until
 
 class Replicated:
     """A cluster of `brokers` brokers whose inter-broker listeners are advertised at the proxy's replication
-    listener.
+    listener; those of the brokers `apart` at that of a second proxy.
     """
 
-    def __init__(self, folder: Path, brokers: int, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        brokers: int,
+        properties: Mapping[str, str] | None = None,
+        apart: Collection[int] = (),
+    ) -> None:
         base = self._base = free_port_range(BROKERS)
+        second = self._second_base = free_port_range(BROKERS) if apart else base
         node_ids = range(1, brokers + 1)
+        bases = {node_id: second if node_id in apart else base for node_id in node_ids}
         self.kafka: Final = ServedKafka(
             brokers,
             properties=properties,
-            advertised={node_id: {INTERNAL: f"{HOST}:{base + node_id}"} for node_id in node_ids},
+            advertised={node_id: {INTERNAL: f"{HOST}:{bases[node_id] + node_id}"} for node_id in node_ids},
         )
         self._replication = {
             "name": "replication",
@@ -52,6 +60,13 @@ class Replicated:
         """Return a proxy that is not started yet; `settings` are further top-level keys of its file."""
         return ProxyProcess(
             self._folder / name, self.kafka.bootstrap, settings=settings, more_listeners=[self._replication]
+        )
+
+    def second_proxy(self, **settings: Any) -> ProxyProcess:
+        """The proxy through which the brokers `apart` are reached, not started yet."""
+        listener = {**self._replication, "broker_port_base": self._second_base}
+        return ProxyProcess(
+            self._folder / "second", self.kafka.bootstrap, settings=settings, more_listeners=[listener]
         )
 
     def port(self, node_id: int) -> int:
