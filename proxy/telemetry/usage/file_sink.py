@@ -1,10 +1,12 @@
 """FileSink: writes usage events as lines of JSON to files of limited size, and deletes the oldest files."""
 
 import asyncio
+import fcntl
 import logging
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -17,7 +19,11 @@ PATTERN: Final = "usage-*.jsonl"
 
 
 class FileSink(Sink):
-    """Writes files `usage-TIME-PROXY.jsonl`, whose names sort by time, to a folder."""
+    """Writes files `usage-TIME-PROXY.jsonl`, whose names sort by time, to a folder.
+
+    Several processes may write to one folder. Each locks the file to which it appends: the others do not
+    delete it, however old its name is.
+    """
 
     def __init__(self, folder: Path, proxy: str, max_bytes: int, keep: int) -> None:
         """`max_bytes` limits a file, unless a single event is larger. `keep` is the number of files in the
@@ -30,6 +36,8 @@ class FileSink(Sink):
         self._keep: Final = keep
         self._file: Path | None = None
         self._size = 0
+        self._lock: int | None = None
+        """A descriptor of the file, with its lock."""
 
     async def deliver(self, batch: Sequence[Encoded]) -> None:
         try:
@@ -78,6 +86,7 @@ class FileSink(Sink):
             os.close(number)
         self._size = before + len(data)
         if before == 0:
+            self._lock_file(self._file)
             # Old files are deleted after the write, so that a failed write does not cost an old file.
             self._delete_oldest()
 
@@ -93,10 +102,45 @@ class FileSink(Sink):
         self._file = self._folder / name
         self._size = 0
 
+    def _lock_file(self, file: Path) -> None:
+        """Keep the file from being deleted by other processes until the next one is written."""
+        self._unlock()
+        self._lock = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        # Some network file systems have no locks: the file is deleted by its age there.
+        with suppress(OSError):
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
+
+    async def release(self) -> None:
+        self._unlock()
+
     def _delete_oldest(self) -> None:
         for old in sorted(self._folder.glob(PATTERN))[: -self._keep]:
+            if _is_locked(old):
+                continue
             log.info("usage events: deleted %s, keeping %d newer files", old, self._keep)
             old.unlink(missing_ok=True)
+
+
+def _is_locked(file: Path) -> bool:
+    """Whether a process appends to the file."""
+    try:
+        number = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(number)
+    return False
 
 
 def _stamp(microseconds: int) -> str:

@@ -56,6 +56,19 @@ async def test_a_single_file_can_be_kept(tmp_path: Path) -> None:
     assert sizes(tmp_path) == [500]
 
 
+async def test_no_process_deletes_the_file_to_which_another_one_appends(tmp_path: Path) -> None:
+    """As the workers of one host do."""
+    quiet, busy = FileSink(tmp_path, "quiet", 1000, 1), FileSink(tmp_path, "busy", 1000, 1)
+    await quiet.deliver(lines(1))
+    await busy.deliver(lines(35))
+    await quiet.deliver(lines(1))
+    assert sizes(tmp_path) == [200, 500]
+    await quiet.release()
+    await busy.deliver(lines(6))
+    assert sizes(tmp_path) == [100], "of a process that has ended, the newest files are kept"
+    await busy.release()
+
+
 async def test_an_event_larger_than_a_file_gets_its_own_file(tmp_path: Path) -> None:
     sink = FileSink(tmp_path, "me", 50, 9)
     await sink.deliver(lines(2))
@@ -114,7 +127,9 @@ async def test_the_newest_are_kept_after_the_clock_was_set_back(
 ) -> None:
     now = time.time_ns()
     monkeypatch.setattr(time, "time_ns", lambda: now + 3_600_000_000_000)
-    await FileSink(tmp_path, "ahead", 1000, 3).deliver(lines(20))
+    before = FileSink(tmp_path, "ahead", 1000, 3)
+    await before.deliver(lines(20))
+    await before.release()
     monkeypatch.setattr(time, "time_ns", lambda: now)
     sink = FileSink(tmp_path, "me", 1000, 3)
     await sink.deliver(lines(25))
