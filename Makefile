@@ -48,10 +48,10 @@ kafka: $(INSTALLED)
 demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
 
-# Tests on real Kafkas wait most of the time, and the timed ones measure. What only computes therefore runs in the
-# background, where it gets what the tests on Kafkas leave of the processors: on Linux, a task of the class SCHED_IDLE
-# gives way to every other one at once.
-IN_BACKGROUND := $(shell chrt --idle 0 true 2>/dev/null && echo chrt --idle 0 || echo nice -n 19)
+# The timed tests measure, and leave half of the processors idle. They run first, as soon as the rings are compiled.
+# All other tests run beside them with a lower priority: these get what is left, and a tenth of a processor when the
+# timed tests need all of it, so that none of them stands still until its waits are over.
+IN_BACKGROUND := nice -n 10
 
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
@@ -104,14 +104,13 @@ test-pipeline: kafka copy-sources pipeline-copy ## Run the pipeline's tests, on 
 pipeline-copy: kafka
 	$(IN_COPY) pytest tests/pipeline -m "not timed"
 
-# Those that measure come first: by then the longest of the background's work has begun, and the rest still waits.
 integration: setup ## Run the tests on a real Kafka
 	@failed=0; \
 	for part in timed untimed; do $(MAKE) --no-print-directory integration-$$part || failed=1; done; \
 	exit $$failed
 
 integration-untimed: setup
-	$(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
+	$(BACKGROUND) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
 # A move of replicas beside a flow of clients: each of both uses less than a core.
 integration-timed: setup

@@ -1,5 +1,4 @@
 import asyncio
-import time
 
 import pytest
 
@@ -33,8 +32,6 @@ class Client:
 async def test_a_client_that_does_not_stop_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tenants, "_STOP_SECONDS", 0.01)
     client = Client()
-    started = time.monotonic()
-    async with tenants._started(client):
+    async with asyncio.timeout(30), tenants._started(client):
         assert client.calls == ["start"]
     assert client.calls == ["start", "stop", "given up"]
-    assert time.monotonic() - started < 5.0

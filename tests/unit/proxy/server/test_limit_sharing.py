@@ -153,9 +153,10 @@ async def test_a_new_topic_keeps_the_parts_until_all_have_joined(start: Start) -
         await asyncio.wait_for(sharing.joined.wait(), 30)
         broker.delete()
         await reached(lambda: broker.topic_id, "the new topic")
-        assert bucket.limit == LIMIT
+        # On a busy machine no record may come for seconds, and then it is degraded.
+        assert bucket.limit == LIMIT or sharing.degraded
         await reached(lambda: broker.values and not sharing.degraded, "a report in it")
-        assert bucket.limit == LIMIT
+        await reached(lambda: bucket.limit == LIMIT, "its whole part")
 
 
 async def test_until_a_process_has_joined_it_says_so(start: Start) -> None:

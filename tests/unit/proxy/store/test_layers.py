@@ -164,11 +164,11 @@ def test_cost_of_a_change_does_not_depend_on_the_number_of_entities() -> None:
     for number in range(100_000):
         file.set_lasting(QuotaEntity(f"user-{number}", None), RATE, 1)
     layers.use(file, Layer(), NOW)
-    started = time.perf_counter()
+    started = time.process_time()
     for number in range(100):
         layers.tools.set_lasting(QuotaEntity(f"user-{number}", None), RATE, 2)
         assert layers.refresh(QuotaEntity(f"user-{number}", None), RATE, NOW)
-    assert time.perf_counter() - started < 0.5, "100 changes take as long as walking all entities"
+    assert time.process_time() - started < 0.5, "100 changes take as long as walking all entities"
 
 
 def test_another_file_takes_effect_in_steps(layers: Layers) -> None:

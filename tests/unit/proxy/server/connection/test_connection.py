@@ -189,7 +189,7 @@ def test_one_that_sends_no_more_is_served_too(loop: asyncio.AbstractEventLoop) -
 
 def test_what_it_sends_meanwhile_stays_where_it_is(loop: asyncio.AbstractEventLoop) -> None:
     """A connection that waits costs no memory: what does not fit into the sockets' buffers is not taken."""
-    owner = ConnectionHost(wait=2)
+    owner = ConnectionHost(wait=4)
 
     def flood(port: int) -> int:
         with socket.create_connection(("127.0.0.1", port), timeout=0.5) as client:
