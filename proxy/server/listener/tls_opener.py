@@ -110,7 +110,7 @@ class TlsOpener:
         if head[0] != HANDSHAKE:
             hint = looks_like(head) or "set the client's security.protocol to SSL or SASL_SSL"
             return f"it does not speak TLS, which this port requires: {hint}"
-        await self._turns.take()
+        await self._turns.take(origin.address)
         handshake = Handshake(client)
         try:
             await self._loop.connect_accepted_socket(

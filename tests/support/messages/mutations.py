@@ -1,5 +1,6 @@
 """CreateTopics, DeleteTopics and CreatePartitions as frames, at every version. kio lacks the oldest ones."""
 
+import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, TypeVar
@@ -36,13 +37,12 @@ ADDRESS: Final = "127.0.0.1"
 
 
 def to_end(work: Coroutine[Any, Any, Value]) -> Value:
-    """Run a coroutine that awaits nothing but its next turn; return its result."""
-    while True:
-        try:
-            work.send(None)
-        except StopIteration as end:
-            result: Value = end.value
-            return result
+    """Run a coroutine in an event loop of its own; return its result."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.close()
 
 
 def intercepted(frame: bytes, user: str = "ANONYMOUS", usage: UsageLedger | None = None) -> Intercepted:

@@ -1,25 +1,75 @@
+"""Long work on requests: what is done in one turn of the event loop does not depend on how many there are."""
+
 import asyncio
+from collections import Counter
 
-from proxy.admin.yielder import STEPS, Yielder
+import pytest
+
+from proxy.admin.yielder import GRANT, STEPS, Yielder, loop_turns
 
 
-async def test_the_event_loop_gets_a_turn_every_so_many_steps() -> None:
-    turns = 0
+class StepsByTurn:
+    """Counts the turns of the loop, and the steps of all work in each."""
 
-    async def count() -> None:
-        nonlocal turns
+    def __init__(self) -> None:
+        self.turn = 0
+        self.steps: Counter[int] = Counter()
+        self.counting = asyncio.get_running_loop().create_task(self._count())
+
+    async def _count(self) -> None:
         while True:
-            turns += 1
+            self.turn += 1
             await asyncio.sleep(0)
 
-    yielder = Yielder()
-    counting = asyncio.get_running_loop().create_task(count())
-    for _ in range(STEPS - 1):
-        await yielder.step()
-    assert turns == 0
-    await yielder.step()
-    assert turns == 1
-    for _ in range(3 * STEPS):
-        await yielder.step()
-    assert turns == 4
-    counting.cancel()
+    async def work(self, steps: int) -> None:
+        yielder = Yielder()
+        for _ in range(steps):
+            await yielder.step()
+            self.steps[self.turn] += 1
+
+
+async def test_one_piece_of_work_has_all_of_a_turn() -> None:
+    turns = StepsByTurn()
+    await turns.work(4 * STEPS)
+    assert set(turns.steps.values()) == {STEPS}
+    assert turns.turn <= 5
+
+
+@pytest.mark.parametrize("pieces", [2, 100])
+async def test_a_turn_has_no_more_work_if_many_clients_cause_it(pieces: int) -> None:
+    turns = StepsByTurn()
+    async with asyncio.timeout(60):
+        await asyncio.gather(*[turns.work(STEPS) for _ in range(pieces)])
+    assert sum(turns.steps.values()) == pieces * STEPS
+    assert max(turns.steps.values()) <= STEPS
+
+
+async def test_nor_if_each_of_them_is_small() -> None:
+    """A request that fits in one grant waits too, if others have used up the turn."""
+    turns = StepsByTurn()
+    async with asyncio.timeout(60):
+        await asyncio.gather(*[turns.work(GRANT) for _ in range(10 * STEPS // GRANT)])
+    assert max(turns.steps.values()) <= STEPS
+
+
+async def test_a_small_request_is_not_behind_all_of_a_large_one() -> None:
+    turns = StepsByTurn()
+    large = asyncio.get_running_loop().create_task(turns.work(100 * STEPS))
+    await asyncio.sleep(0)
+    began = turns.turn
+    await turns.work(1)
+    assert turns.turn - began <= 3
+    large.cancel()
+
+
+async def test_work_that_is_cancelled_leaves_its_turn_to_others() -> None:
+    turns = StepsByTurn()
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(turns.work(10 * STEPS)) for _ in range(20)]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    async with asyncio.timeout(60):
+        await turns.work(STEPS)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert not loop_turns()._waiting

@@ -1,41 +1,63 @@
-"""Few handshakes start in one turn of the event loop, in their order."""
+"""Handshakes start one after the other with pauses, in turn by address."""
 
 import asyncio
+from itertools import pairwise
 
-from proxy.server.listener.handshake_turns import STARTED_AT_ONCE, HandshakeTurns
+from proxy.server.listener.handshake_turns import PAUSE_SECONDS, HandshakeTurns
+
+STORM, OTHER = "10.0.0.1", "10.0.0.2"
 
 
 class Handshakes:
-    """Tasks that wait for their turns, and the turns of the loop in which they got them."""
+    """Tasks that wait for their turns, and the times at which they got them."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, number: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, number: int = 0) -> None:
+        self.loop = loop
         self.turns = HandshakeTurns(loop)
-        self.turn = 0
-        self.started: list[tuple[int, int]] = []
-        self.tasks = [loop.create_task(self.start(each)) for each in range(number)]
+        self.started: list[int] = []
+        self.times: list[float] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        for each in range(number):
+            self.add(each)
 
-    async def start(self, number: int) -> None:
-        await self.turns.take()
-        self.started.append((number, self.turn))
+    def add(self, number: int, address: str = STORM) -> None:
+        self.tasks.append(self.loop.create_task(self.start(number, address)))
+
+    async def start(self, number: int, address: str) -> None:
+        await self.turns.take(address)
+        self.started.append(number)
+        self.times.append(self.loop.time())
 
     async def end(self) -> None:
-        """Count the turns of the loop until all tasks have ended."""
         async with asyncio.timeout(30):
-            while not all(task.done() for task in self.tasks):
-                self.turn += 1
-                await asyncio.sleep(0)
+            await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-def test_many_clients_that_connect_at_once_share_the_turns(loop: asyncio.AbstractEventLoop) -> None:
-    handshakes = Handshakes(loop, 10 * STARTED_AT_ONCE)
+def test_many_clients_that_connect_at_once_leave_time_to_others(loop: asyncio.AbstractEventLoop) -> None:
+    handshakes = Handshakes(loop, 20)
     loop.run_until_complete(handshakes.end())
-    assert [number for number, _ in handshakes.started] == list(range(10 * STARTED_AT_ONCE))
-    turns = [turn for _, turn in handshakes.started]
-    assert {turns.count(turn) for turn in turns} == {STARTED_AT_ONCE}
+    assert handshakes.started == list(range(20))
+    early = 0.0011  # the resolution of the loop's timers
+    assert all(after - before >= PAUSE_SECONDS - early for before, after in pairwise(handshakes.times))
+    assert handshakes.times[-1] - handshakes.times[0] >= 19 * PAUSE_SECONDS - early
+
+
+def test_a_storm_from_one_address_delays_another_by_one_handshake(loop: asyncio.AbstractEventLoop) -> None:
+    handshakes = Handshakes(loop, 20)
+
+    async def another() -> None:
+        await asyncio.sleep(0)
+        handshakes.add(100, OTHER)
+        handshakes.add(101, OTHER)
+        await handshakes.end()
+
+    loop.run_until_complete(another())
+    assert handshakes.started.index(100) <= 2
+    assert handshakes.started.index(101) <= 4
 
 
 def test_the_turn_of_a_client_whose_time_is_up_goes_to_the_next(loop: asyncio.AbstractEventLoop) -> None:
-    handshakes = Handshakes(loop, 4 * STARTED_AT_ONCE)
+    handshakes = Handshakes(loop, 8)
 
     async def some_end() -> None:
         await asyncio.sleep(0)
@@ -44,13 +66,13 @@ def test_the_turn_of_a_client_whose_time_is_up_goes_to_the_next(loop: asyncio.Ab
         await handshakes.end()
 
     loop.run_until_complete(some_end())
-    numbers = [number for number, _ in handshakes.started]
-    assert set(range(1, 4 * STARTED_AT_ONCE, 2)) <= set(numbers)
+    assert {1, 3, 5, 7} <= set(handshakes.started)
 
 
 def test_later_handshakes_have_turns_too(loop: asyncio.AbstractEventLoop) -> None:
     handshakes = Handshakes(loop, 1)
     loop.run_until_complete(handshakes.end())
-    handshakes.tasks.append(loop.create_task(handshakes.start(1)))
+    handshakes.add(1)
     loop.run_until_complete(handshakes.end())
-    assert [number for number, _ in handshakes.started] == [0, 1]
+    assert handshakes.started == [0, 1]
+    assert handshakes.turns._waiting == {}
