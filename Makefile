@@ -31,7 +31,7 @@ FUZZ_SECONDS ?= 30
 
 .PHONY: help setup kafka demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
 .PHONY: test-pipeline pipeline-copy integration integration-untimed integration-timed fuzz fuzz-briefly coverage interop bench
-.PHONY: soak lock image clean
+.PHONY: soak docs lock image clean
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
@@ -143,6 +143,14 @@ soak: setup ## Run the proxy for hours under faults; a second run goes on where 
 
 # Without the options that name an index: the files hold for each.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade
+
+# The site's tools have an environment of their own: nothing else needs them.
+docs: ## Build the documentation as a site into build/site
+	@set -eu; $(FIND_PYTHON); "$$python" -m venv build/docs-venv
+	@build/docs-venv/bin/pip install -qq --upgrade pip
+	@build/docs-venv/bin/pip install -qq --group docs
+	@build/docs-venv/bin/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
 
 lock: ## Lock the dependencies of users' installations again (needs uv)
 	$(LOCK) pyproject.toml -o requirements/proxy.txt
