@@ -25,7 +25,8 @@ REPLICATION = {
 }
 LISTENERS = [{"upstream": {"bootstrap": ["127.0.0.1:19092"]}}, {"name": "replication", **REPLICATION}]
 """Of a block without listeners."""
-KUBERNETES = "apiVersion:"
+OTHERS = ("apiVersion:", "receivers:")
+"""Begin the files of Kubernetes and of the OpenTelemetry Collector."""
 VALUES = "# values"
 """Begins the values of the Helm chart."""
 COMMAND = re.compile(r"^(?:[\w./-]*/)?quota-proxy (?=\w)")
@@ -53,7 +54,7 @@ def of_language(*languages: str) -> list[Any]:
 @pytest.mark.parametrize("text", of_language("yaml"))
 def test_yaml_is_a_configuration(text: str, tmp_path: Path) -> None:
     shown = yaml.safe_load(text)
-    if text.startswith(KUBERNETES):
+    if text.startswith(OTHERS):
         return
     if text.startswith(VALUES):
         shown = shown["config"]
