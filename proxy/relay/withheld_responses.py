@@ -10,14 +10,19 @@ from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.response_charges import ResponseCharges
 from proxy.relay.traffic import Traffic
+from proxy.wire.addresses import Unchanged
+from proxy.wire.api_01_fetch import Fetch
 from proxy.wire.api_keys import FETCH
 from proxy.wire.fetch_request import NO_SESSION
 from proxy.wire.fetch_rewrite import fetch_response, read_response_session
 from proxy.wire.frames import Frame
+from proxy.wire.reader import Reader
 from proxy.wire.views import WITHHELD, RequestView, ResponseView
 
-EMPTY_BYTES: Final = 512
-"""A Fetch response of at most this size is not withheld, because it has only errors and watermarks."""
+SMALL_BYTES: Final = 512
+"""A Fetch response of at most this size may have only errors and watermarks; then it is not withheld."""
+_FETCH: Final = Fetch()
+_ADDRESSES: Final = Unchanged()
 
 
 @final
@@ -45,10 +50,12 @@ class WithheldResponses:
         whose start has arrived. Return whether that was necessary.
         """
         grant = exchange.grant
-        if grant is None or request.api_key != FETCH or view.body_size <= EMPTY_BYTES:
+        if grant is None or request.api_key != FETCH:
             return False
         self._names.fill(view.items, exchange.client)
         if not exchange.withheld and not self._engine.withholds(request, view, exchange.client, grant, now):
+            return False
+        if view.body_size <= SMALL_BYTES and not _has_records(frame, request, view):
             return False
         session_id = read_response_session(frame.pieces, view.throttle_at, request.api_version)
         if session_id < 0:
@@ -93,3 +100,15 @@ class WithheldResponses:
         if client.usage is not None:
             client.usage.count_out(exchange.api_key, len(response))
         self._in_flight.send([response])
+
+
+def _has_records(frame: Frame, request: RequestView, view: ResponseView) -> bool:
+    """Whether a small Fetch response, which is complete, has records. The quotas may not need its items, so
+    it is read again.
+    """
+    asked = RequestView(
+        FETCH, request.api_version, request.correlation_id, "", request.size, request.flexible, True
+    )
+    again = ResponseView(request.api_version, request.flexible, view.body_size, True)
+    _FETCH.read_response(Reader(frame.pieces, frame.size - view.body_size), asked, again, _ADDRESSES)
+    return any(item.size > 0 for item in again.items)

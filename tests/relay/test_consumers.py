@@ -8,8 +8,14 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, OMIT
-from proxy.quota.limits.enforcement import OBSERVE, WINDOW
+from proxy.quota.limits.config_keys import (
+    CONSUMER_BYTE_RATE,
+    CONSUMER_BYTE_RATE_ACTION,
+    OMIT,
+    TOPIC_CONSUMER_BYTE_RATE,
+    TOPIC_CONSUMER_BYTE_RATE_ACTION,
+)
+from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.relay.traffic import Traffic
@@ -73,24 +79,53 @@ def test_nobody_gets_more_than_the_quota(attack):
     assert 0.95 < rate(ATTACKS[attack]()) < 1.2
 
 
-@pytest.mark.parametrize("attack", ["hangs up and comes again", "sends 300 fetches ahead", "fifty at once"])
+@pytest.mark.parametrize("attack", ATTACKS)
 def test_nor_with_kafkas_window(attack):
     """Of which the burst is ten seconds."""
     assert 0.95 < rate(ATTACKS[attack](), 60.0, WINDOW) < 1.25
 
 
-@pytest.mark.parametrize("attack", ["hangs up and comes again", "sends 300 fetches ahead", "fifty at once"])
-def test_nor_of_a_partition(attack):
-    assert (
-        0.9
-        < rate(ATTACKS[attack](), resources=Resources({TOPIC: {CONSUMER_BYTE_RATE.name: str(int(QUOTA))}}))
-        < 1.2
-    )
+OF_PARTITIONS = (CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION)
+OF_TOPICS = (TOPIC_CONSUMER_BYTE_RATE, TOPIC_CONSUMER_BYTE_RATE_ACTION)
+TEN_PARTITIONS = "one of each of ten partitions"
+OF_A_TOPIC = {
+    **{
+        name: ATTACKS[name]
+        for name in ("hangs up and comes again", "sends 300 fetches ahead", "fifty at once")
+    },
+    TEN_PARTITIONS: lambda: [rude(log=Log(partition=partition)) for partition in range(10)],
+}
 
 
-def omitting(quota=QUOTA):
-    configs = {CONSUMER_BYTE_RATE.name: str(int(quota)), CONSUMER_BYTE_RATE_ACTION.name: OMIT}
-    return Resources({TOPIC: configs})
+@pytest.mark.parametrize("attack", OF_A_TOPIC)
+@pytest.mark.parametrize(
+    "config", [CONSUMER_BYTE_RATE, TOPIC_CONSUMER_BYTE_RATE], ids=lambda config: config.name
+)
+def test_nor_of_a_topic_or_partition(config, attack):
+    limited = Resources({TOPIC: {config.name: str(int(QUOTA))}})
+    allowed = 10.0 if attack == TEN_PARTITIONS and config is CONSUMER_BYTE_RATE else 1.0
+    assert 0.85 * allowed < rate(OF_A_TOPIC[attack](), 10.0, PACE, limited) < 1.25 * allowed
+
+
+@pytest.mark.parametrize("attack", ["sends 300 fetches ahead", "fifty at once", TEN_PARTITIONS])
+def test_nor_of_a_topic_with_kafkas_window(attack):
+    limited = Resources({TOPIC: {TOPIC_CONSUMER_BYTE_RATE.name: str(int(QUOTA))}})
+    assert 0.85 < rate(OF_A_TOPIC[attack](), 45.0, WINDOW, limited) < 1.25
+
+
+@pytest.mark.parametrize("sessions", [False, True])
+def test_nor_of_a_partition_in_batches_as_small_as_responses_without_records(sessions):
+    """Each on a new connection, before whose first response it is not known what the fetch will be charged
+    to.
+    """
+    limited = Resources({TOPIC: {CONSUMER_BYTE_RATE.name: str(int(QUOTA / 10))}})
+    small = [rude(hangs_up=True, sessions=sessions, log=Log(batch=300), max_bytes=350) for _ in range(10)]
+    assert rate(small, 5.0, PACE, limited) < 1.25 / 10
+
+
+def omitting(quota=QUOTA, configs=OF_PARTITIONS):
+    limit, action = configs
+    return Resources({TOPIC: {limit.name: str(int(quota)), action.name: OMIT}})
 
 
 OMITTED = {
@@ -107,6 +142,17 @@ OMITTED = {
 @pytest.mark.parametrize("attack", OMITTED)
 def test_nobody_gets_more_of_a_partition_that_is_omitted(attack):
     assert 0.9 < rate(OMITTED[attack](), resources=omitting()) < 1.2
+
+
+@pytest.mark.parametrize("attack", ["a connection for each fetch", "other leader epochs", TEN_PARTITIONS])
+def test_nor_of_a_topic_whose_partitions_are_omitted(attack):
+    consumers = {**OMITTED, **OF_A_TOPIC}[attack]()
+    assert 0.85 < rate(consumers, resources=omitting(configs=OF_TOPICS)) < 1.2
+
+
+@pytest.mark.parametrize("attack", ["a connection for each fetch", "twenty at once"])
+def test_nor_with_kafkas_window_of_one_that_is_omitted(attack):
+    assert 0.85 < rate(OMITTED[attack](), 45.0, WINDOW, omitting()) < 1.25
 
 
 @pytest.mark.parametrize("sessions", [False, True])

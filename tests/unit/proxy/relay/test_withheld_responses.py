@@ -12,12 +12,15 @@ from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.response_charges import ResponseCharges
 from proxy.relay.traffic import Traffic
-from proxy.relay.withheld_responses import EMPTY_BYTES, WithheldResponses
+from proxy.relay.withheld_responses import SMALL_BYTES, WithheldResponses
 from proxy.wire.api_keys import FETCH, SHARE_FETCH
 from proxy.wire.fetch_rewrite import fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import WITHHELD, RequestView, ResponseView
+from tests.support.messages.exchanges import fetch_response as fetched_message
+from tests.support.messages.exchanges import fetched
+from tests.support.messages.kio_messages import response_frame
 from tests.support.stories.playbook import START, engine
 
 VERSION = 11
@@ -71,7 +74,7 @@ def test_the_client_gets_an_empty_response_and_is_muted(full):
     assert side.client.traffic.bytes_out == len(response)
 
 
-KEPT = [{"owed": 1000}, {"error_code": 71}, {"body_size": EMPTY_BYTES}, {"api_key": SHARE_FETCH}]
+KEPT = [{"owed": 1000}, {"error_code": 71}, {"api_key": SHARE_FETCH}]
 
 
 @pytest.mark.parametrize("how", KEPT)
@@ -86,6 +89,27 @@ def test_a_response_that_the_fetch_gate_has_withheld():
     side = Side(owed=0)
     side.exchange.withheld = True
     assert side.withhold()
+
+
+def small(response):
+    """A side whose response is complete, and small enough to have only errors and watermarks."""
+    body_size = len(response) - 8
+    assert body_size <= SMALL_BYTES
+    side = Side(body_size=body_size)
+    side.frame = Frame([response], len(response), True)
+    return side
+
+
+def test_a_small_response_without_records_is_not_withheld():
+    assert not small(response_frame(fetched_message(VERSION, b""), 1)).withhold()
+
+
+@pytest.mark.parametrize("by_the_gate", [False, True])
+def test_a_small_response_with_records_is_withheld(by_the_gate):
+    side = small(fetched(1, size=300))
+    side.exchange.withheld = by_the_gate
+    assert side.withhold()
+    assert side.sent() == fetch_response(VERSION, 1, 0, 0, 3000)
 
 
 def test_a_fetch_without_a_limit_is_not_withheld():

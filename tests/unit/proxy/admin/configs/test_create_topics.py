@@ -10,9 +10,10 @@ from proxy.admin.configs.create_topics import TopicCreations
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.mutations.mutations import MAX_REQUEST_BYTES, ControllerMutations
 from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
 from proxy.quota.limits.limits import Limits
-from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, LIST, TOPIC, ConfigKey, ConfigResource
 from proxy.relay.close_reasons import RelayError
 from proxy.store.quota_store import ConfigChange, StoreUnavailable
 from proxy.wire.errors import Malformed, UnsupportedVersion
@@ -46,6 +47,7 @@ RATE, ACTION, REPLICAS = (
 )
 PART, THEIRS = "bytes.in.per.sec.threshold", "retention.ms"
 T = ConfigResource(TOPIC, "t")
+LIMITS = [config for kind in load_kinds() for config in kind.configs if config.resource == TOPIC]
 EXISTS = ErrorCode.topic_already_exists
 every_version = pytest.mark.parametrize("version", versions(CREATE))
 Topics = Mapping[str, Mapping[str, str | None] | Sequence[tuple[str, str | None]]]
@@ -251,6 +253,15 @@ async def test_who_creates_a_topic_does_not_choose_its_limit(version: int) -> No
     assert codes == [("t", ErrorCode.cluster_authorization_failed), ("u", ErrorCode.none)]
     assert kit.asked() == {"u": {THEIRS: "7"}}
     assert kit.configs == {DEFAULT_RESOURCE: {RATE: "1000"}}
+
+
+@pytest.mark.parametrize("config", LIMITS, ids=lambda config: config.name)
+async def test_nor_any_other_limit(config: ConfigKey) -> None:
+    kit = Kit()
+    kit.broker.rights = FixedRights(may=False, as_judged=True)
+    value = "reject" if config.name.endswith("action") else "*" if config.type == LIST else "1000000"
+    assert await kit.codes({"t": {config.name: value}}) == [("t", ErrorCode.cluster_authorization_failed)]
+    assert (kit.broker.asked, kit.configs) == ([], {})
 
 
 async def test_limits_may_outlive_their_topics() -> None:
