@@ -172,7 +172,7 @@ class ClientQuotas:
                 results[parts] = error
                 continue
             try:
-                changes[parts] = await self._check(parts, entry.ops)
+                changes[parts] = await self.check(parts, entry.ops)
                 results[parts] = SUCCESS
             except RequestRejected as rejected:
                 results[parts] = (rejected.code, str(rejected))
@@ -192,7 +192,8 @@ class ClientQuotas:
             return ErrorCode.policy_violation, str(error)
         return None
 
-    async def _check(self, parts: tuple[Part, ...], ops: Iterable[QuotaOp]) -> ClientQuotaAlteration:
+    async def check(self, parts: tuple[Part, ...], ops: Iterable[QuotaOp]) -> ClientQuotaAlteration:
+        """Return the change that an entry makes. Raises RequestRejected."""
         values: dict[str, float | None] = {}
         for op in ops:
             if op.key is None:

@@ -6,8 +6,9 @@ wait for what another one needs.
 
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
 import click
@@ -17,6 +18,9 @@ from proxy.cli.libraries import import_kio
 from proxy.cli.quotas.commands import quotas
 from proxy.errors import QuotaProxyError, SettingsError
 from proxy.telemetry import log
+
+if TYPE_CHECKING:
+    from proxy.cli.top import AdminPort
 
 config_option = click.option(
     "--config",
@@ -103,23 +107,47 @@ def check(path: Path) -> None:
         _fail(error)
 
 
+def admin_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of the admin port. The command gets `url`, `token_file` and `ca`."""
+    for option in (
+        click.option(
+            "--ca",
+            metavar="FILE",
+            help="File with the certificate authorities (PEM) of the admin port; default: those of the "
+            "system.",
+        ),
+        click.option(
+            "--token-file", metavar="FILE", help="File with the token of the admin port (admin.token_file)."
+        ),
+        click.option(
+            "--admin",
+            "url",
+            metavar="URL",
+            default="http://127.0.0.1:9644",
+            show_default=True,
+            help="URL of the proxy's admin port.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _admin_port(url: str, token_file: str | None, ca: str | None) -> "AdminPort":
+    """The admin port of the options. Raises SettingsError."""
+    if not _is_admin_url(url):
+        raise click.BadParameter(
+            f"expected http://HOST:PORT or https://HOST:PORT, got {url!r}", param_hint="--admin"
+        )
+    import_kio()
+    from proxy.cli.top import AdminPort
+    from proxy.security.secrets import read_secret
+
+    token = None if token_file is None else read_secret(token_file, None)
+    return AdminPort(url, token, ca)
+
+
 @main.command()
-@click.option(
-    "--admin",
-    "url",
-    metavar="URL",
-    default="http://127.0.0.1:9644",
-    show_default=True,
-    help="URL of the proxy's admin port.",
-)
-@click.option(
-    "--token-file", metavar="FILE", help="File with the token of the admin port (admin.token_file)."
-)
-@click.option(
-    "--ca",
-    metavar="FILE",
-    help="File with the certificate authorities (PEM) of the admin port; default: those of the system.",
-)
+@admin_options
 @click.option(
     "--interval",
     type=click.FloatRange(0.1, 3600),
@@ -135,24 +163,44 @@ def top(url: str, token_file: str | None, ca: str | None, interval: float, once:
 
     Throttled clients come first, then those that use the most of their quota. Ctrl-C exits.
     """
-    if not _is_admin_url(url):
-        raise click.BadParameter(
-            f"expected http://HOST:PORT or https://HOST:PORT, got {url!r}", param_hint="--admin"
-        )
-    from rich.console import Console
-
-    import_kio()
-    from proxy.cli.top import AdminPort, follow, show
-    from proxy.security.secrets import read_secret
-
-    console = Console()
     try:
-        token = None if token_file is None else read_secret(token_file, None)
-        port = AdminPort(url, token, ca)
+        port = _admin_port(url, token_file, ca)
+        from rich.console import Console
+
+        from proxy.cli.top import follow, show
+
+        console = Console()
         if once or not console.is_terminal:
             show(port, console)
         else:
             follow(port, console, interval)
+    except QuotaProxyError as error:
+        _fail(error)
+
+
+@main.command()
+@admin_options
+@click.option("--user", metavar="NAME", help="The user; default: ANONYMOUS.")
+@click.option("--client-id", metavar="NAME", help="The client id; default: none.")
+@click.option("--ip", metavar="ADDRESS", help="The address.")
+@click.option("--topic", metavar="NAME", help="The topic.")
+@click.option("--broker", metavar="ID", help="The broker's node id.")
+def explain(url: str, token_file: str | None, ca: str | None, **names: str | None) -> None:
+    """Show which quotas of a running proxy apply, and why.
+
+    For each quota: the value that applies and its entity; then every entity whose quota may apply, in order
+    of precedence, with the values of the configuration file and of tools.
+    """
+    given = {option.replace("_", "-"): name for option, name in names.items() if name is not None}
+    sorts = [part for part in ("ip", "topic", "broker") if part in given]
+    if not given or (sorts and len(given) > 1):
+        raise click.UsageError("set --user, --client-id or both, or --ip, --topic or --broker")
+    try:
+        port = _admin_port(url, token_file, ca)
+        from proxy.cli.explain_quotas import ask, lines
+
+        for line in lines(ask(port, given)):
+            click.echo(line)
     except QuotaProxyError as error:
         _fail(error)
 

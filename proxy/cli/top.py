@@ -46,16 +46,21 @@ class AdminPort:
 
     def buckets(self) -> list[Bucket]:
         """The current buckets. Raises UpstreamUnavailable."""
-        request = urllib.request.Request(self.url + PAGE, headers=self._headers)  # noqa: S310
+        found: list[Bucket] = self.get(PAGE, "quotas")
+        return found
+
+    def get(self, path: str, key: str) -> Any:
+        """The value of a key in a page's JSON. Raises UpstreamUnavailable."""
+        request = urllib.request.Request(self.url + path, headers=self._headers)  # noqa: S310
         try:
             # The command accepts http and https only.
             with urllib.request.urlopen(request, timeout=SECONDS, context=self._tls) as response:  # noqa: S310
-                found: list[Bucket] = json.load(response)["quotas"]
-                return found
+                return json.load(response)[key]
         except urllib.error.HTTPError as error:
+            said = _reason(error)
             error.close()
             hint = "; a token is required: set --token-file" if error.code == 401 else ""
-            raise UpstreamUnavailable(f"{self.url} responds {error.code} {error.reason}{hint}") from error
+            raise UpstreamUnavailable(f"{self.url} responds {error.code} {said}{hint}") from error
         except urllib.error.URLError as error:
             reason = error.reason if isinstance(error.reason, Exception) else error
             raise self._unreachable(explain(reason, SECONDS)) from error
@@ -66,6 +71,14 @@ class AdminPort:
 
     def _unreachable(self, why: str) -> UpstreamUnavailable:
         return UpstreamUnavailable(f"{self.url}: {why}; set --admin to the proxy's admin port (admin.port)")
+
+
+def _reason(error: urllib.error.HTTPError) -> str:
+    """The proxy's own reason, else that of HTTP."""
+    try:
+        return str(json.load(error)["error"])
+    except (ValueError, KeyError, TypeError, OSError):
+        return error.reason
 
 
 def lines(buckets: Sequence[Bucket], most: int | None = None) -> list[str]:

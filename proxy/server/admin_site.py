@@ -75,6 +75,7 @@ def admin_site(sources: AdminSources) -> AdminSite:
         time=asyncio.get_running_loop().time,
         certificates=sources.certificates.days_left,
         replication=sources.replication,
+        console=sources.console.reply,
         guard=admin_guard(sources.settings),
     )
 

@@ -9,6 +9,7 @@ from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.quota.measure.bucket_state import BucketState
 from proxy.server.certificates import Certificates
+from proxy.server.console.console import Console
 from proxy.server.limit_sharing import LimitSharing
 from proxy.server.listeners import Listeners
 from proxy.server.readiness import Readiness
@@ -36,4 +37,5 @@ class AdminSources:
     certificates: Certificates
     loop_lag: LoopLag
     readiness: Readiness
+    console: Console
     reload: Reload

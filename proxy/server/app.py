@@ -37,6 +37,8 @@ from proxy.server.admin_port import AdminServer
 from proxy.server.admin_sources import AdminSources
 from proxy.server.callback_log import CallbackLog
 from proxy.server.certificates import Certificates
+from proxy.server.console.console import Console
+from proxy.server.console.overview import overview
 from proxy.server.garbage_collection import GarbageCollection, gc_paused
 from proxy.server.limit_sharing import LimitSharing
 from proxy.server.listener.early_ports import EarlyPorts
@@ -259,6 +261,7 @@ class Proxy:
             certificates=parts.certificates,
             loop_lag=parts.loop_lag,
             readiness=parts.readiness,
+            console=self._console(parts.listeners, parts.sharing),
             reload=self._reload,
         )
         if self._link is not None:
@@ -338,6 +341,15 @@ class Proxy:
         configs = ResourceConfigs(store, self._rules)
         return AdminApis(
             client_quotas, configs, creations, mutations, self._authority, self._protected_topics
+        )
+
+    def _console(self, listeners: Listeners, sharing: LimitSharing | None) -> Console:
+        return Console(
+            store=self._store,
+            keys=[key for kind in self._kinds for key in kind.keys],
+            rules=self._rules,
+            clusters=listeners.asking_clusters,
+            overview=lambda: overview(listeners, sharing),
         )
 
     async def _forget_idle(self) -> None:

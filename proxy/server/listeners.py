@@ -51,7 +51,9 @@ class Listeners:
         self._early: Final = early
         limits = settings.limits
         large_frames = LargeFrames()
-        admission = LimitedAdmission(allow_connections(limits.max_connections), limits.max_connections_per_ip)
+        self.max_connections: Final = allow_connections(limits.max_connections)
+        """How many client connections the process serves at the same time."""
+        admission = LimitedAdmission(self.max_connections, limits.max_connections_per_ip)
 
         def build(place: int, asking: ClientListener | None) -> ClientListener:
             listener = settings.client_listeners[place]

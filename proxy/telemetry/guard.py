@@ -20,6 +20,8 @@ from proxy.telemetry.page.files import FILES
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 READING: Final = ("GET", "HEAD")
 SCHEME: Final = "bearer "
+ADMIN_PORT: Final = "admin-port"
+"""The author of changes by clients with the token."""
 OPEN: Final = ("/healthz", "/readyz", *FILES)
 """Paths that are served to every client, without details if allows() is false."""
 
@@ -68,3 +70,13 @@ class Guard:
             return web.json_response({"error": problem}, status=401, headers={"WWW-Authenticate": "Bearer"})
 
         return guard
+
+
+def author_of(request: web.Request) -> str:
+    """Who changes a quota, for the audit log: the common name of the client's certificate, or ADMIN_PORT."""
+    certificate = None if request.transport is None else request.transport.get_extra_info("peercert")
+    for part in (certificate or {}).get("subject", ()):
+        for name, value in part:
+            if name == "commonName":
+                return str(value)
+    return ADMIN_PORT

@@ -1,7 +1,8 @@
-"""The admin port: /metrics, /healthz, /readyz, /api/quotas."""
+"""The admin port: /metrics, /healthz, /readyz, /api/quotas, and what the console requests."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from itertools import chain
 from typing import Final
 
@@ -11,13 +12,18 @@ from prometheus_client.core import Metric
 
 from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.quota.measure.bucket_state import BucketState
-from proxy.telemetry.guard import Guard
+from proxy.tasks import Tasks
+from proxy.telemetry.console import CHANGE, MAX_BODY, READING, ConsoleRequest, Respond, no_console
+from proxy.telemetry.guard import Guard, author_of
+from proxy.telemetry.history import INTERVAL_SECONDS, History
 from proxy.telemetry.metrics.exposition import exposition
 from proxy.telemetry.page.files import FILES, page
 from proxy.telemetry.quota_rows import Row, quota_row
 from proxy.telemetry.replication import shown
 from proxy.telemetry.slices import Slices
 
+log = logging.getLogger(__name__)
+JSON: Final = "application/json"
 AT_A_TIME: Final = 25
 """Buckets that are encoded before the event loop may run other work; they take about a quarter of a slice."""
 
@@ -36,6 +42,7 @@ class AdminSite:
         time: Callable[[], float],
         certificates: Callable[[], Mapping[str, float]] = dict,
         replication: Callable[[], ReplicationState | None] = lambda: None,
+        console: Respond = no_console,
         guard: Guard | None = None,
     ) -> None:
         """
@@ -47,6 +54,7 @@ class AdminSite:
         time          the clock of the buckets' throttled_until
         certificates  days until the certificates expire, by file
         replication   the state of the replication quotas; None without a replication listener
+        console       replies to requests about the quotas of the process
         """
         self._families: Final = families
         self._process: Final = process
@@ -57,6 +65,8 @@ class AdminSite:
         self._buckets: Final = buckets
         self._time: Final = time
         self._certificates: Final = certificates
+        self._console: Final = console
+        self._history: Final = History()
         self._guard: Final = guard or Guard("localhost", None)
 
     def application(self) -> web.Application:
@@ -68,8 +78,12 @@ class AdminSite:
                 web.get("/healthz", self._healthz),
                 web.get("/readyz", self._readyz),
                 web.get("/api/quotas", self._quotas),
+                web.get("/api/history", self._show_history),
+                *(web.get(f"/api/{what}", self._ask) for what in READING),
+                web.post("/api/change", self._change),
             ]
         )
+        application.cleanup_ctx.append(self._sampling)
         return application
 
     async def refresh_metrics(self) -> None:
@@ -108,20 +122,68 @@ class AdminSite:
         return web.json_response(detail, status=status)
 
     async def _quotas(self, request: web.Request) -> web.Response:
-        now = self._time()
         body = bytearray(b'{"quotas": [')
+        async for row in self._rows():
+            body += msgspec.json.encode(row) + b", "
+        body = body.removesuffix(b", ") + b"]}"
+        return web.Response(body=body, content_type=JSON, charset="utf-8")
+
+    async def _rows(self) -> AsyncIterator[Row]:
+        """The rows of /api/quotas. The event loop runs other work in between."""
+        now = self._time()
         slices = Slices()
         for number, (broker, state) in enumerate(self._buckets(), 1):
-            body += msgspec.json.encode(quota_row(broker, state, now)) + b", "
+            yield quota_row(broker, state, now)
             if number % AT_A_TIME == 0:
                 await slices.give_way()
         replication = self._replication()
         if replication is not None:
             for row in shown(replication, now):
-                body += msgspec.json.encode(row) + b", "
+                yield row
         for number, row in enumerate(await self.further_rows(), 1):
-            body += msgspec.json.encode(row) + b", "
+            yield row
             if number % AT_A_TIME == 0:
                 await slices.give_way()
-        body = body.removesuffix(b", ") + b"]}"
-        return web.Response(body=body, content_type="application/json", charset="utf-8")
+
+    # The console
+
+    async def _sampling(self, application: web.Application) -> AsyncIterator[None]:
+        """Sample the history while the site is served."""
+        tasks = Tasks()
+        tasks.start(self._sample())
+        yield
+        await tasks.cancel()
+
+    async def _sample(self) -> None:
+        while True:
+            try:
+                await self.sample()
+            except Exception:
+                log.exception("admin port: cannot sample the history")
+            await asyncio.sleep(INTERVAL_SECONDS)
+
+    async def sample(self) -> None:
+        """Add a sample to the history."""
+        take = self._history.begin()
+        async for row in self._rows():
+            take(row)
+        self._history.end()
+
+    async def _show_history(self, request: web.Request) -> web.Response:
+        return web.Response(body=msgspec.json.encode(self._history.shown()), content_type=JSON)
+
+    async def _ask(self, request: web.Request) -> web.Response:
+        what = request.path.rpartition("/")[2]
+        reply = await self._console(ConsoleRequest(what, dict(request.query)))
+        return web.Response(body=reply.body, status=reply.status, content_type=JSON)
+
+    async def _change(self, request: web.Request) -> web.Response:
+        # A form of another site cannot send this type, even with the browser's client certificate.
+        if request.content_type != JSON:
+            return web.json_response({"error": f"send the change as {JSON}"}, status=415)
+        body = await request.content.read(MAX_BODY + 1)
+        if len(body) > MAX_BODY:
+            return web.json_response({"error": f"a change has {MAX_BODY} bytes at most"}, status=413)
+        change = ConsoleRequest(CHANGE, {}, body, author_of(request), request.remote or "")
+        reply = await self._console(change)
+        return web.Response(body=reply.body, status=reply.status, content_type=JSON)

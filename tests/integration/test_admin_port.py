@@ -1,9 +1,13 @@
 """The admin port of a proxy before a real Kafka: metrics, quotas and readiness match what happened."""
 
+import http.client
 import json
 import re
 import subprocess
+from contextlib import closing
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -200,3 +204,56 @@ def test_readiness_follows_the_cluster(run_proxy: ProxyRunner) -> None:
 def _says(proxy: ProxyProcess, what: str) -> bool:
     status, detail = _readiness(proxy)
     return status == 503 and not detail["ready"] and what in " ".join(detail["problems"])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_quota_is_set_explained_and_returned_to_the_file(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner, tmp_path: Path, workers: int
+) -> None:
+    """At the admin port, with the token; the log of changes has it."""
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    topic = f"admin-console-{workers}"
+    make_topic(kafka, topic)
+    settings = {
+        "workers": workers,
+        "admin": {"token_file": str(token)},
+        "quotas": {
+            "store": {"topic": f"admin-store-{workers}"},
+            "topics": {topic: {"producer.byte.rate": 5}},
+        },
+    }
+    proxy = run_proxy(kafka.bootstrap, settings=settings)
+
+    def change(body: object, shown: str = "s3cret") -> tuple[int, Any]:
+        headers = {"Authorization": f"Bearer {shown}", "Content-Type": "application/json"}
+        with closing(http.client.HTTPConnection(HOST, proxy.admin_port, timeout=60)) as connection:
+            connection.request("POST", "/api/change", json.dumps(body), headers)
+            response = connection.getresponse()
+            return response.status, json.load(response)
+
+    def explained(**query: str) -> dict[str, Any]:
+        found = json.loads(proxy.get(f"/api/explain?{urlencode(query)}")[1])["quotas"]
+        return {quota["quota"]: quota["limit"] for quota in found}
+
+    rate = {"producer.byte.rate": 9}
+    assert change({"entity": {"topic": topic}, "values": rate}, "wrong")[0] == 401
+    assert change({"entity": {"topic": "no-such-topic"}, "values": rate})[0] == 400
+    assert change({"entity": {"topic": topic}, "values": rate}) == (200, {"changed": True})
+    assert change({"entity": {"user": "alice"}, "values": {"producer_byte_rate": 7}})[0] == 200
+    wait_until(lambda: explained(topic=topic)["producer.byte.rate"] == "9", "the change at every worker")
+    wait_until(lambda: explained(user="alice")["producer_byte_rate"] == 7, "the change at every worker")
+    command = [COMMAND, "explain", "--admin", f"http://{HOST}:{proxy.admin_port}", "--topic", topic]
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert f"producer.byte.rate: 9 of topic {topic}" in printed.splitlines()
+    assert change({"entity": {"topic": topic}, "back_to_file": True})[0] == 200
+    wait_until(lambda: explained(topic=topic)["producer.byte.rate"] == "5", "the file's value again")
+    overview = json.loads(proxy.get("/api/overview")[1])
+    assert overview["workers"] == workers
+    command = [COMMAND, "quotas", "log", "--bootstrap", proxy.bootstrap, "--topic", f"admin-store-{workers}"]
+    log = subprocess.run(
+        [*command, "--format", "json"], capture_output=True, text=True, timeout=60, check=True
+    )
+    entries = [json.loads(line) for line in log.stdout.splitlines()]
+    assert {(entry["by"], entry["address"]) for entry in entries} == {("admin-port", HOST)}
+    assert len(entries) == 3

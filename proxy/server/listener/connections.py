@@ -201,6 +201,10 @@ class ListenerConnections:
 
     # For the process
 
+    def paused_for(self, why: int) -> int:
+        """How many open connections are not read from for one of these reasons."""
+        return sum(connection.session.pauses.has(why) for connection in self.open)
+
     def follower_lags(self) -> Iterator[tuple[int, int]]:
         """For each connection of a follower: its node id, and how many messages its replicas lack."""
         for connection in list(self.open):

@@ -5,6 +5,7 @@ from typing import Final
 from proxy.config.settings import ConnectionLimits, Listener
 from proxy.quota.usage import UsageLedger
 from proxy.relay.traffic import Traffic
+from proxy.server.connection.pauses import BROKER_FULL, MUTED, RESPONSES_UNREAD
 from proxy.server.listener.discovery import BrokerDiscovery
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.serving import Serving, TransportSecurity
@@ -72,6 +73,16 @@ class Gateway:
     @property
     def connection_count(self) -> int:
         return len(self.connections.open)
+
+    @property
+    def muted_count(self) -> int:
+        """Open connections that quotas have muted."""
+        return self.connections.paused_for(MUTED)
+
+    @property
+    def paused_count(self) -> int:
+        """Open connections whose clients are not read from because they or their brokers do not read."""
+        return self.connections.paused_for(BROKER_FULL | RESPONSES_UNREAD)
 
     @property
     def broker_connects(self) -> dict[tuple[int, str], int]:

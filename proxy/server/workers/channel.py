@@ -13,6 +13,7 @@ BACKLOG_BYTES: Final = 1 << 20
 READINESS: Final = "readiness"
 METRICS: Final = "metrics"
 QUOTAS: Final = "quotas"
+CONSOLE: Final = "console"
 
 
 class Record(msgspec.Struct, tag=True, array_like=True, frozen=True):
@@ -30,14 +31,15 @@ class Appended(msgspec.Struct, tag=True, array_like=True, frozen=True):
 
 
 class Ask(msgspec.Struct, tag=True, array_like=True, frozen=True):
-    """The supervisor asks a worker for READINESS, METRICS or QUOTAS."""
+    """The supervisor asks a worker for READINESS, METRICS, QUOTAS, or CONSOLE with a request."""
 
     number: int
     what: str
+    body: bytes = b""
 
 
 class WorkerReply(msgspec.Struct, tag=True, array_like=True, frozen=True):
-    """The worker's reply to the question with this number; `body` is JSON."""
+    """The worker's reply to the question with this number; `body` is JSON, or a reply of the console."""
 
     number: int
     body: bytes

@@ -8,11 +8,23 @@ from typing import Final
 
 import msgspec
 
-from proxy.server.workers.channel import QUOTAS, READINESS
+from proxy.server.workers.channel import CONSOLE, QUOTAS, READINESS
 from proxy.server.workers.process import WorkerProcess
+from proxy.telemetry.console import (
+    CHANGE,
+    OVERVIEW,
+    ConsoleReply,
+    ConsoleRequest,
+    decode_reply,
+    encode_request,
+    no_console,
+)
+from proxy.telemetry.overview import Overview, merged_overview
 from proxy.telemetry.quota_rows import Row, merged_rows
 
 DOES_NOT_REPLY: Final = "does not reply"
+CONSOLE_SECONDS: Final = 30.0
+"""A change waits for the store, which gives up earlier than this."""
 FRESH_SECONDS: Final = 0.1
 """A worker that has said how it is so lately is not asked again."""
 _readiness: Final = msgspec.json.Decoder(tuple[list[str], list[str], dict[str, float]])
@@ -70,9 +82,27 @@ class Fleet:
             elif worker.replied:
                 worker.problems = [DOES_NOT_REPLY]
 
-    async def ask_all(self, workers: list[WorkerProcess], what: str) -> list[bytes]:
+    async def ask_all(self, workers: list[WorkerProcess], what: str, body: bytes = b"") -> list[bytes]:
         """What each worker replies, in the same order."""
-        return await asyncio.gather(*(worker.ask(what) for worker in workers))
+        return await asyncio.gather(*(worker.ask(what, body) for worker in workers))
+
+    async def console(self, request: ConsoleRequest) -> ConsoleReply:
+        """The reply of one worker to a request of the console; to the overview, the sum of all."""
+        body = encode_request(request)
+        ready = [worker for worker in self.running.values() if worker.replied]
+        if request.what == OVERVIEW:
+            replies = await self.ask_all(ready, CONSOLE, body)
+            merged = merged_overview(
+                msgspec.json.decode(decode_reply(reply).body) for reply in replies if reply
+            )
+            return await no_console(request) if merged is None else _ok(merged)
+        for worker in ready:
+            reply = await worker.ask(CONSOLE, body, CONSOLE_SECONDS)
+            if reply:
+                return decode_reply(reply)
+            if request.what == CHANGE:
+                return ConsoleReply(504, b'{"error": "no response: the quota may have been changed"}')
+        return await no_console(request)
 
     def problems(self) -> list[str]:
         """Why not all workers serve clients; empty if they do."""
@@ -103,6 +133,10 @@ class Fleet:
     def each(self, choose: Callable[[WorkerProcess], bool]) -> Iterator[WorkerProcess]:
         """The processes that are chosen."""
         return (worker for worker in self.all if choose(worker))
+
+
+def _ok(overview: Overview) -> ConsoleReply:
+    return ConsoleReply(200, msgspec.json.encode(overview))
 
 
 def _of(numbers: list[int], count: int, text: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from proxy.server.admin_sources import AdminSources
 from proxy.server.garbage_collection import gc_paused
 from proxy.server.workers.channel import (
+    CONSOLE,
     METRICS,
     READINESS,
     Appended,
@@ -24,6 +25,8 @@ from proxy.server.workers.channel import (
     WorkerReply,
 )
 from proxy.server.workers.local_shares import LocalShares
+from proxy.tasks import Tasks
+from proxy.telemetry.console import decode_request, encode_reply
 
 Pages = Callable[[AdminSources, str], Awaitable[bytes]]
 
@@ -40,6 +43,7 @@ class WorkerLink:
         self._channel: Channel | None = None
         self._sources: AdminSources | None = None
         self._page: Pages | None = None
+        self._tasks: Final = Tasks()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until the supervisor is gone, and then set `stop`."""
@@ -47,21 +51,29 @@ class WorkerLink:
         while (message := await channel.receive()) is not None:
             if isinstance(message, Record):
                 self.shares.take(message)
+            elif isinstance(message, Ask) and message.what == CONSOLE:
+                # A change waits for the store, and the supervisor's other questions must not wait for it.
+                self._tasks.start(self._reply_later(channel, message))
             elif isinstance(message, Ask):
-                channel.send(WorkerReply(message.number, await self._reply(message.what)))
+                channel.send(WorkerReply(message.number, await self._reply(message.what, message.body)))
         stop.set()
+
+    async def _reply_later(self, channel: Channel, ask: Ask) -> None:
+        channel.send(WorkerReply(ask.number, await self._reply(ask.what, ask.body)))
 
     def _append(self, value: bytes) -> None:
         if self._channel is not None and not self._channel.full:
             self._channel.send(Appended(value))
 
-    async def _reply(self, what: str) -> bytes:
+    async def _reply(self, what: str, body: bytes) -> bytes:
         """Empty if the worker cannot tell yet."""
         sources = self._sources
         if sources is None:
             return b""
         if what == READINESS:
             return readiness_page(sources)
+        if what == CONSOLE:
+            return encode_reply(await sources.console.reply(decode_request(body)))
         return b"" if self._page is None else await self._page(sources, what)
 
     async def serve(self, sources: AdminSources) -> None:
@@ -72,6 +84,7 @@ class WorkerLink:
 
     async def close(self) -> None:
         """Hand over the last counts, and close the connection."""
+        await self._tasks.cancel()
         if self._channel is None:
             return
         if self._page is not None and self._sources is not None:

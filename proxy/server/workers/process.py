@@ -87,16 +87,16 @@ class WorkerProcess:
         for future in self._waiting.values():
             future.cancel()
 
-    async def ask(self, what: str) -> bytes:
-        """What the worker replies; empty if it does not in REPLY_SECONDS, or cannot tell yet."""
+    async def ask(self, what: str, body: bytes = b"", seconds: float = REPLY_SECONDS) -> bytes:
+        """What the worker replies; empty if it does not within `seconds`, or cannot tell yet."""
         if self.channel.full:
             return b""
         self._asked += 1
         number = self._asked
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
-        self.channel.send(Ask(number, what))
-        await asyncio.wait([future], timeout=REPLY_SECONDS)
+        self.channel.send(Ask(number, what, body))
+        await asyncio.wait([future], timeout=seconds)
         self._waiting.pop(number, None)
         if not future.done() or future.cancelled():
             return b""

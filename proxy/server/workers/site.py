@@ -34,6 +34,7 @@ class WorkersSite(AdminSite):
             buckets=tuple,
             time=lambda: 0.0,
             certificates=fleet.certificates,
+            console=fleet.console,
             guard=admin_guard(settings),
         )
         self._fleet: Final = fleet

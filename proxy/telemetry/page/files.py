@@ -8,7 +8,7 @@ from aiohttp import web
 FILES: Final = {
     "/": ("index.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
+    **{f"/{name}.js": (f"{name}.js", "text/javascript") for name in ("api", "table", "detail", "page")},
 }
 """File names and content types by path."""
 HEADERS: Final = {

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from proxy.security.secrets import SecretMissing
-from proxy.telemetry.guard import Guard
+from proxy.telemetry.guard import ADMIN_PORT, Guard, author_of
 
 TOKEN = "t0ken"
 
@@ -85,3 +87,17 @@ async def test_the_response_says_which_credentials_are_missing() -> None:
         response = await asked.post("/api/quotas")
         assert "admin.token_file" in (await response.json())["error"]
         assert response.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    ("certificate", "author"),
+    [
+        (None, ADMIN_PORT),
+        ({}, ADMIN_PORT),
+        ({"subject": ((("organizationName", "o"),), (("commonName", "alice"),))}, "alice"),
+    ],
+)
+def test_author_of_a_change(certificate: object, author: str) -> None:
+    transport = SimpleNamespace(get_extra_info=lambda name: certificate if name == "peercert" else None)
+    request: Any = SimpleNamespace(transport=transport)
+    assert author_of(request) == author

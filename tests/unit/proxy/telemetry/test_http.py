@@ -6,7 +6,8 @@ from prometheus_client.core import GaugeMetricFamily
 
 from proxy.quota.engines import ALL_BROKERS
 from proxy.quota.measure.bucket_state import BucketState
-from proxy.telemetry.guard import Guard
+from proxy.telemetry.console import MAX_BODY, READING, ConsoleReply, ConsoleRequest
+from proxy.telemetry.guard import ADMIN_PORT, Guard
 from proxy.telemetry.http import AdminSite
 from tests.support.stories.buckets import bucket_state
 
@@ -153,3 +154,56 @@ async def test_metrics_in_the_requested_format() -> None:
         response = await client.get("/metrics", headers=accept)
         assert response.content_type == "application/openmetrics-text"
         assert (await response.text()).endswith("# EOF\n")
+
+
+def console_site(answered: list[ConsoleRequest]) -> TestClient:
+    async def console(request: ConsoleRequest) -> ConsoleReply:
+        answered.append(request)
+        return ConsoleReply(418, b'{"reply": true}')
+
+    pages = AdminSite(
+        families=list,
+        problems=list,
+        warnings=list,
+        buckets=lambda: [(1, BucketState(quota="q", user="alice", limit=10.0, rate=5.0))],
+        time=lambda: 100.0,
+        console=console,
+        guard=Guard("127.0.0.1", lambda: "t0ken"),
+    )
+    return TestClient(TestServer(pages.application()))
+
+
+async def test_history_is_kept_from_the_start() -> None:
+    async with console_site([]) as client:
+        for _ in range(1000):
+            [*series] = (await (await client.get("/api/history")).json())["series"]
+            if series:
+                break
+        assert series == [{"kind": "q", "broker": 1, "entity": {"user": "alice"}, "used": [0.5]}]
+
+
+@pytest.mark.parametrize("what", READING)
+async def test_requests_of_the_console(what: str) -> None:
+    answered: list[ConsoleRequest] = []
+    async with console_site(answered) as client:
+        response = await client.get(f"/api/{what}", params={"user": "ü"})
+        assert (response.status, await response.json()) == (418, {"reply": True})
+    assert [(request.what, request.query) for request in answered] == [(what, {"user": "ü"})]
+
+
+async def test_a_change_needs_the_token_and_has_an_author() -> None:
+    answered: list[ConsoleRequest] = []
+    bearer = {"Authorization": "Bearer t0ken"}
+    async with console_site(answered) as client:
+        assert (await client.post("/api/change", json={})).status == 401
+        assert (await client.get("/api/change", headers=bearer)).status == 405
+        # The types that a form of another site can send.
+        for content_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+            form = {**bearer, "Content-Type": content_type}
+            assert (await client.post("/api/change", data=b"{}", headers=form)).status == 415
+        assert (await client.post("/api/change", json="x" * MAX_BODY, headers=bearer)).status == 413
+        assert answered == []
+        assert (await client.post("/api/change", json={"a": 1}, headers=bearer)).status == 418
+    [request] = answered
+    assert (request.what, request.body, request.author) == ("change", b'{"a": 1}', ADMIN_PORT)
+    assert request.address == "127.0.0.1"

@@ -2,8 +2,18 @@
 
 from typing import cast
 
+import msgspec
+
 from proxy.server.workers.fleet import DOES_NOT_REPLY, Fleet
 from proxy.server.workers.process import WorkerProcess
+from proxy.telemetry.console import (
+    CHANGE,
+    EXPLAIN,
+    OVERVIEW,
+    ConsoleReply,
+    ConsoleRequest,
+    encode_reply,
+)
 
 
 class Worker:
@@ -18,7 +28,7 @@ class Worker:
         self.replied = False
         self.has_served = False
 
-    async def ask(self, what: str) -> bytes:
+    async def ask(self, what: str, body: bytes = b"", seconds: float = 0.0) -> bytes:
         self.replied = self.replied or bool(self.body)
         return self.body
 
@@ -81,3 +91,24 @@ async def test_the_rows_of_all_workers_that_reply() -> None:
     fleet = fleet_of(3, Worker(1, b"[" + row + b"]"), Worker(2, b"[" + row + b"]"), Worker(3, b""))
     (merged,) = await fleet.quota_rows()
     assert (merged["limit"], merged["rate"]) == (9, 4)
+
+
+async def test_one_worker_replies_to_the_console_and_the_overview_is_that_of_all() -> None:
+    overview = {"workers": 1, "max_connections": 5, "listeners": [], "sharing": None}
+    reply = encode_reply(ConsoleReply(200, msgspec.json.encode(overview)))
+    fleet = fleet_of(2, Worker(1, reply), Worker(2, reply))
+    for worker in fleet.running.values():
+        worker.replied = True
+    assert (await fleet.console(ConsoleRequest(EXPLAIN))).body == msgspec.json.encode(overview)
+    merged = await fleet.console(ConsoleRequest(OVERVIEW))
+    assert msgspec.json.decode(merged.body)["max_connections"] == 10
+
+
+async def test_a_change_without_a_reply_is_not_sent_to_another_worker() -> None:
+    """It may have been made."""
+    fleet = fleet_of(2, Worker(1, b""), Worker(2, encode_reply(ConsoleReply(200, b"{}"))))
+    assert (await fleet.console(ConsoleRequest(CHANGE))).status == 503, "no worker has replied yet"
+    for worker in fleet.running.values():
+        worker.replied = True
+    assert (await fleet.console(ConsoleRequest(CHANGE))).status == 504
+    assert (await fleet.console(ConsoleRequest(EXPLAIN))).status == 200

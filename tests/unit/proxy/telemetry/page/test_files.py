@@ -2,17 +2,18 @@
 
 import asyncio
 import re
-import shutil
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from proxy.quota.measure.bucket_state import BucketState
+from proxy.telemetry.console import Respond, no_console
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.page.files import FILES
+from tests.support.process.browser import CHROMIUM, browser_page
+from tests.support.stories.consoles import ALICE, PRODUCER, ConsoleKit
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 HOSTILE = '<img src=x onerror="document.title=1">'
 BUCKETS = [
     (1, BucketState(quota="producer_byte_rate", user="alice", limit=1048576.0, rate=524288.0)),
@@ -25,13 +26,14 @@ BUCKETS = [
 ]
 
 
-def site(guard: Guard | None = None) -> TestServer:
+def site(guard: Guard | None = None, console: Respond = no_console) -> TestServer:
     pages = AdminSite(
         families=tuple,
         problems=list,
         warnings=lambda: ["a warning"],
         buckets=lambda: BUCKETS,
         time=lambda: 1.0,
+        console=console,
         guard=guard,
     )
     return TestServer(pages.application())
@@ -71,10 +73,45 @@ async def test_a_browser_shows_the_buckets_and_takes_no_name_for_html(guard: Gua
         dom = (await browser.communicate())[0].decode()
     assert "<title>quota-proxy</title>" in dom
     assert "<img" not in dom
-    shown = re.findall(r'<td class="entity"[^>]*>(.*?)</td>', dom)
+    shown = re.findall(r'<td class="entity"[^>]*><button[^>]*>(.*?)</button>', dom)
     assert len(shown) == rows
     assert ("hidden" in re.findall(r'<form id="login"[^>]*>', dom)[0]) is bool(rows)
     if rows:
         # Throttled rows come first.
         assert shown == ['client-id &lt;img src=x onerror="document.title=1"&gt;', "user alice"]
         assert "<li>a warning</li>" in dom
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+async def test_a_quota_is_explained_set_and_returned_to_the_file_in_a_browser() -> None:
+    """With the token, which the page asks for."""
+    kit = ConsoleKit()
+    guard = Guard("127.0.0.1", lambda: "t0ken")
+    async with site(guard, kit.console.reply) as server, browser_page() as page:
+        await page.open(str(server.make_url("/#quotas")))
+        await page.wait_for("document.querySelectorAll('#configured tr').length === 5")
+        await page.wait_for("Object.keys(names).length > 0")
+        buttons = "[...document.querySelectorAll('#configured button')]"
+        await page.run(f"{buttons}.find((button) => button.textContent === 'user alice').click()")
+        wins = "document.querySelector('.explained .wins')?.textContent"
+        await page.wait_for(f"{wins} === 'user alice: 1000 B in the file'")
+        await page.fill("#change-quota", PRODUCER)
+        await page.fill("#change-value", "77")
+        await page.click("#change button[value=set]")
+        await page.wait_for("document.querySelector('#login').hidden === false")
+        assert kit.log.records == []
+        await page.fill("#token", "t0ken")
+        await page.click("#login button")
+        await page.click("#change button[value=set]")
+        await page.wait_for("document.querySelector('#change-result.done')")
+        assert kit.store.effective[ALICE] == {PRODUCER: 77.0}
+        [(_, setting)] = kit.log.records
+        assert setting.by == "admin-port"
+        await page.fill("#change-value", "1MB/s")
+        await page.click("#change button[value=set]")
+        await page.wait_for("document.querySelector('#change-result.problem')")
+        await page.click("#change button[value=file]")
+        await page.wait_for("document.querySelector('#change-result.done')")
+        assert kit.store.effective[ALICE] == {PRODUCER: 1000.0}
+        await page.run("location.hash = '#process'")
+        await page.wait_for("document.querySelector('#process-facts').innerText.includes('0 of 5')")

@@ -1,0 +1,58 @@
+"""`quota-proxy explain`: which quotas apply, and what each layer says, as on the page of the admin port."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from proxy.cli.quotas.entity import show_name
+from proxy.cli.quotas.values import show_time, show_value
+from proxy.cli.top import AdminPort
+
+PAGE: Final = "/api/explain"
+Explained = Mapping[str, Any]
+
+
+def ask(port: AdminPort, parts: Mapping[str, str]) -> list[Explained]:
+    """Request the explanation. Raises UpstreamUnavailable."""
+    found: list[Explained] = port.get(f"{PAGE}?{urlencode(parts)}", "quotas")
+    return found
+
+
+def lines(quotas: Sequence[Explained]) -> Iterator[str]:
+    """A line for each quota, and an indented line for each entity whose quota may apply."""
+    if not quotas:
+        yield "no quota can apply"
+    for quota in quotas:
+        if quota.get("exempt"):
+            yield "exempt from all quotas (quotas.exempt)"
+            continue
+        yield f"{quota['quota']}: {_limit(quota)}"
+        if quota.get("callback"):
+            yield "  the callback of quotas.callback is asked first"
+        for candidate in quota["candidates"]:
+            said = ", otherwise ".join(map(_layer, candidate["values"]))
+            yield f"  {_entity(candidate['entity'])}: {said or 'set for another name of it'}"
+
+
+def _limit(quota: Explained) -> str:
+    limit = quota["limit"]
+    if limit is None:
+        return "no limit"
+    entity = quota["entity"]
+    of = "by default" if entity is None else f"of {_entity(entity)}"
+    scope = ", over the cluster" if quota.get("scope") == "cluster" else ""
+    observed = ", only observed" if quota["mode"] == "observe" else ""
+    return f"{show_value(limit) or 'empty'} {of}{scope}{observed}"
+
+
+def _entity(entity: Mapping[str, str]) -> str:
+    return ", ".join(f"{kind} {show_name(name)}" for kind, name in entity.items()).replace(
+        '"<default>"', "<default>"
+    )
+
+
+def _layer(layer: Mapping[str, Any]) -> str:
+    value = layer.get("value")
+    shown = "no limit" if value is None else show_value(value)
+    until = f" until {show_time(layer['expires_at_ms'])}" if layer.get("expires_at_ms") else ""
+    return f"{shown} {'in the file' if layer['from'] == 'file' else 'by tools'}{until}"

@@ -1,0 +1,47 @@
+"""Requests of the console that concern the quotas of a process, and the replies."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+OVERVIEW: Final = "overview"
+CONFIGURED: Final = "configured"
+EXPLAIN: Final = "explain"
+CHANGE: Final = "change"
+READING: Final = (OVERVIEW, CONFIGURED, EXPLAIN)
+"""Requests that change nothing."""
+MAX_BODY: Final = 64 << 10
+"""Of a change, in bytes."""
+
+
+class ConsoleRequest(msgspec.Struct, array_like=True, frozen=True):
+    """A request to /api/WHAT."""
+
+    what: str
+    query: dict[str, str] = {}
+    body: bytes = b""
+    author: str = ""
+    """Who changes a quota, for the audit log."""
+    address: str = ""
+    """The client's address."""
+
+
+class ConsoleReply(msgspec.Struct, array_like=True, frozen=True):
+    """A status of HTTP, and JSON."""
+
+    status: int
+    body: bytes
+
+
+encode_request: Final = msgspec.msgpack.encode
+decode_request: Final = msgspec.msgpack.Decoder(ConsoleRequest).decode
+encode_reply: Final = msgspec.msgpack.encode
+decode_reply: Final = msgspec.msgpack.Decoder(ConsoleReply).decode
+"""Between a supervisor and its workers."""
+Respond = Callable[[ConsoleRequest], Awaitable[ConsoleReply]]
+
+
+async def no_console(request: ConsoleRequest) -> ConsoleReply:
+    """Reply that there is no process to ask (yet)."""
+    return ConsoleReply(503, b'{"error": "the proxy is starting; try again"}')

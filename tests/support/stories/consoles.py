@@ -1,0 +1,65 @@
+"""A console on a store in memory, with quotas of the file and of tools."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from proxy.quota.config_rules import ConfigRules
+from proxy.quota.identity import DEFAULT, QuotaEntity
+from proxy.quota.kinds import load_kinds
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.server.console.console import Console
+from tests.support.stories.memory_store import MemoryLog, Wall, memory_store
+
+PRODUCER: Final = "producer_byte_rate"
+RATE: Final = "producer.byte.rate"
+ALICE: Final = QuotaEntity("alice", None)
+ORDERS: Final = ConfigResource(TOPIC, "orders")
+CLIENTS: Final = {
+    ALICE: {PRODUCER: 1000.0},
+    QuotaEntity(DEFAULT, None): {PRODUCER: 500.0},
+    QuotaEntity(None, None, "10.0.0.0/8"): {"connection_creation_rate": 20.0},
+}
+CONFIGS: Final = {
+    ORDERS: {RATE: "100"},
+    ConfigResource(TOPIC, DEFAULT_RESOURCE): {"consumer.byte.rate": "200"},
+}
+
+
+class Topics:
+    """A cluster with the topic orders."""
+
+    def nodes(self) -> list[int]:
+        return [1]
+
+    async def topic_ids(self, node_id: int, names: Sequence[str]) -> Mapping[str, bytes | None]:
+        return {name: b"\x01" * 16 if name == ORDERS.name else None for name in names}
+
+
+class ConsoleKit:
+    """The console, its store, and the store's log."""
+
+    def __init__(self) -> None:
+        self.wall = Wall()
+        self.store, self.log = memory_store(CLIENTS, wall=self.wall, configs=CONFIGS)
+        kinds = load_kinds()
+        self.console = Console(
+            store=self.store,
+            keys=[key for kind in kinds for key in kind.keys],
+            rules=ConfigRules(kinds),
+            clusters=[Topics()],
+            overview=lambda: {
+                "version": "1",
+                "max_connections": 5,
+                "listeners": [],
+                "sharing": None,
+                "workers": 1,
+            },
+        )
+
+    def without_store(self) -> None:
+        """As with `quotas.store: none`."""
+        self.store.log = None
+
+    @property
+    def memory_log(self) -> MemoryLog:
+        return self.log
