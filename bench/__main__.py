@@ -5,6 +5,7 @@ import resource
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,7 @@ NO_TLS: Final = ("direct", "relay")
 ROUNDS: Final = 5
 QUICK_ROUNDS: Final = 2
 OPEN_FILES: Final = 8192
+PICTURE: Final = Path(__file__).parent.parent / "docs/images/cost.svg"
 
 
 def find_peers(folder: Path, wanted: set[str], checkout: Path | None = None) -> tuple[list[Peer], list[str]]:
@@ -68,7 +70,7 @@ def measure(options: argparse.Namespace, console: Console) -> Report:
         with fake_broker(folder, join=False) as port, fake_broker(folder, join=True) as joining_port:
             for scenario in scenarios:
                 broker = joining_port if scenario.joined else port
-                setting = Setting(broker, scenario.tenants, folder, scenario.tls)
+                setting = Setting(broker, scenario.tenants, folder, scenario.tls, kinds=scenario.kinds)
                 able = [peer for peer in peers if not scenario.tls or peer.name not in NO_TLS]
                 samples[scenario.name], doubts = run(scenario, able, rounds, setting, status.update)
                 remarks += doubts
@@ -108,6 +110,12 @@ def arguments() -> argparse.Namespace:
         help="compare with the proxy of another checkout, which ratios are then relative to",
     )
     parser.add_argument(
+        "--anyway", action="store_true", help="write the results even if the machine was busy"
+    )
+    parser.add_argument(
+        "--picture", action="store_true", help="write docs/images/cost.svg, too, of the scenarios that ran"
+    )
+    parser.add_argument(
         "--name", default=f"{datetime.now():%Y%m%d-%H%M%S}", help="of the files in bench/results"
     )
     return parser.parse_args()
@@ -119,12 +127,23 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(OPEN_FILES, most), most))
     console = Console()
+    options = arguments()
+    before = machine.warnings()
+    others = machine.Others()
     try:
-        report = measure(arguments(), console)
+        report = measure(options, console)
     except (StartFailed, DriveFailed) as error:
         sys.exit(f"bench: {error}")
+    busy = [*before, *others.doubts()]
+    report = replace(report, remarks=[*report.remarks, *others.doubts()])
     report.show(console)
-    for path in report.save(RESULTS):
+    if busy and not options.anyway:
+        sys.exit("bench: nothing is written, because the machine was busy; --anyway writes the results")
+    written = report.save(RESULTS)
+    if options.picture:
+        PICTURE.write_text(report.picture().svg())
+        written.append(PICTURE)
+    for path in written:
         console.print(f"written: {path}", highlight=False, soft_wrap=True)
 
 

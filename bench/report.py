@@ -4,18 +4,22 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from bench.bar_chart import Bar, BarChart
 from bench.rounds import Sample
 from bench.scenarios import Scenario
 from bench.summary import Figure, Summary
 from bench.targets import verdicts
 
 # Formats one field of a row.
+NOT_DRAWN: Final = ("direct", "proxy-interpreted")
+"""Peers without a process of their own, or that are not what users run."""
 Cell = Callable[[Summary], str]
 NOTE: Final = "Best of {rounds} rounds (median in brackets); CPU is the peer's process alone."
 
@@ -55,6 +59,23 @@ class Report:
         lines += ["", "### Targets", ""]
         lines += [f"- {line}" for line in [*verdicts(self.summaries), *self.remarks]]
         return "\n".join(lines) + "\n"
+
+    def picture(self) -> BarChart:
+        """The CPU of each peer as a multiple of the reference's median, with the spread of the rounds."""
+        chart = BarChart("CPU of each proxy", f"{self.reference} = 1")
+        for scenario in self.scenarios:
+            samples = self.samples[scenario.name]
+            if scenario.rate or self.reference not in samples:
+                continue
+            cpu = {
+                name: sorted(sample["cpu_s"] for sample in own)
+                for name, own in samples.items()
+                if name not in NOT_DRAWN
+            }
+            base = median(cpu[self.reference])
+            bars = [Bar(name, own[0] / base, median(own) / base, own[-1] / base) for name, own in cpu.items()]
+            chart.groups.append((scenario.name, bars))
+        return chart
 
     def show(self, console: Console) -> None:
         """Print the tables to the terminal."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
+from bench.peers.quota_proxy import KINDS
+
 QUICK_PART: Final = 10
 
 
@@ -26,6 +28,8 @@ class Scenario:
     joined: bool = False
     tls: bool = False
     """Clients use TLS; only peers that can terminate it take part."""
+    kinds: tuple[str, ...] = ()
+    """What the proxy enforces besides the byte quotas of the tenants."""
 
     def quick(self) -> "Scenario":
         """Return the scenario with a tenth of the requests, to check that everything runs."""
@@ -35,8 +39,35 @@ class Scenario:
 SCENARIOS: Final = (
     Scenario("produce_bare", "Produce, 100 B, no quotas", "produce", 100, 100_000, tenants=0),
     Scenario("produce_small", "Produce, 100 B, byte quotas of 1,000 tenants", "produce", 100, 100_000),
-    Scenario("produce_joined", "The same, responses in bundles", "produce", 100, 100_000, joined=True),
+    Scenario("produce_all", "Produce, 100 B, all kinds of quotas", "produce", 100, 100_000, kinds=KINDS),
+    Scenario(
+        "produce_joined",
+        "Produce, 100 B, byte quotas, responses in bundles",
+        "produce",
+        100,
+        100_000,
+        joined=True,
+    ),
     Scenario("produce_24", "Produce, 24 partitions of 1 KiB", "produce", 1024, 40_000, partitions=24),
+    Scenario(
+        "produce_24_all",
+        "Produce, 24 partitions of 1 KiB, all kinds of quotas",
+        "produce",
+        1024,
+        40_000,
+        partitions=24,
+        kinds=KINDS,
+    ),
+    Scenario("fetch_24", "Fetch, 24 partitions of 1 KiB", "fetch", 1024, 40_000, partitions=24),
+    Scenario(
+        "fetch_24_all",
+        "Fetch, 24 partitions of 1 KiB, all kinds of quotas",
+        "fetch",
+        1024,
+        40_000,
+        partitions=24,
+        kinds=KINDS,
+    ),
     Scenario("fetch_1mb", "Fetch, 1 MB, 5 in flight", "fetch", 1_000_000, 4_000, depth=5),
     Scenario("fetch_1mib", "Fetch, 1 MiB, 1 in flight, as consumers do", "fetch", 1 << 20, 4_000, depth=1),
     Scenario("produce_tls", "Produce, 100 B, over TLS", "produce", 100, 100_000, tls=True),

@@ -18,7 +18,10 @@ class Target:
 
 TARGETS: Final = (
     Target("produce_small", "CPU per small request, byte quotas of 1,000 tenants", 1.6),
-    Target("produce_joined", "the same, responses in bundles", 1.6),
+    Target("produce_all", "the same, all kinds of quotas", 1.2),
+    Target("produce_joined", "the same with byte quotas, responses in bundles", 1.6),
+    Target("produce_24_all", "CPU per Produce of 24 partitions, all kinds of quotas", 1.0),
+    Target("fetch_24_all", "CPU per Fetch of 24 partitions, all kinds of quotas", 0.9),
     Target("fetch_1mb", "CPU per GiB of large fetches, byte quotas of 1,000 tenants", 1.0),
 )
 

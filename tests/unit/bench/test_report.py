@@ -63,3 +63,16 @@ def test_the_terminal_shows_every_scenario() -> None:
     for scenario in REPORT.scenarios:
         assert scenario.title in out.getvalue()
     assert "skipped: nothing" in out.getvalue()
+
+
+def test_the_picture_has_the_closed_loops_of_the_proxies() -> None:
+    samples = {
+        "haproxy": [{"cpu_s": 2.0}, {"cpu_s": 4.0}, {"cpu_s": 3.0}],
+        "direct": [{"cpu_s": 0.0}] * 3,
+        "proxy": [{"cpu_s": 6.0}, {"cpu_s": 1.5}, {"cpu_s": 3.0}],
+    }
+    report = replace(REPORT, samples={each.name: samples for each in (PRODUCE, FETCH, OPEN)})
+    chart = report.picture()
+    assert [name for name, _ in chart.groups] == ["produce", "fetch"]
+    bars = {bar.name: (bar.least, bar.median, bar.most) for bar in chart.groups[0][1]}
+    assert bars == {"haproxy": (2 / 3, 1.0, 4 / 3), "proxy": (0.5, 1.0, 2.0)}
