@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +45,7 @@ class QuotaProxy:
             setting,
             port,
             environment=self._environment,
-            ready=lambda: _is_ready(admin),
+            ready=readiness(admin),
         )
         running.admin_port = admin
         if setting.tenants:
@@ -107,6 +107,11 @@ def doubts(name: str, quotas: bytes) -> list[str]:
     if any(each["throttle_seconds"] > 0 for each in active):
         found.append(f"{name}: {TENANT}-0 was throttled; its quota must be out of reach")
     return found
+
+
+def readiness(admin_port: int) -> Callable[[], bool]:
+    """Return a function that says whether `/readyz` returns 200."""
+    return lambda: _is_ready(admin_port)
 
 
 def _is_ready(admin_port: int) -> bool:

@@ -17,6 +17,7 @@ from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Rejections
 from proxy.quota.usage import ClientUsage
 from proxy.quota.verdict import ALLOW, Verdict, combine
+from proxy.wire.batch_heads import BatchHeads
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED
 from proxy.wire.known_watermarks import KnownWatermarks
 from proxy.wire.views import Item, RequestView, ResponseView
@@ -136,8 +137,11 @@ class QuotaEngine:
         api_key = request.api_key
         verdict = ALLOW
         for quota in quotas:
-            verdict = combine(verdict, _enforced(quota.admit(request, who, now), now, api_key, who.usage))
-        _count(verdict, 0.0, now, api_key, who.usage)
+            admitted = quota.admit(request, who, now)
+            if admitted is not ALLOW:
+                verdict = combine(verdict, _enforced(admitted, now, api_key, who.usage))
+        if verdict is not ALLOW:
+            _count(verdict, 0.0, now, api_key, who.usage)
         return verdict
 
     def charge(
@@ -161,8 +165,10 @@ class QuotaEngine:
         verdict = ALLOW
         for quota in quotas:
             charged = quota.charge(request, response, who, now)
-            verdict = combine(verdict, _enforced(charged, now, api_key, usage))
-        _count(verdict, throttled_until, now, api_key, usage)
+            if charged is not ALLOW:
+                verdict = combine(verdict, _enforced(charged, now, api_key, usage))
+        if verdict is not ALLOW:
+            _count(verdict, throttled_until, now, api_key, usage)
         return verdict
 
     def give_back(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
@@ -225,14 +231,17 @@ class QuotaEngine:
         for quota in self._omitting:
             quota.plan_fetch(plan, who, now)
 
-    def reject(self, request: RequestView, who: Identity, now: float) -> RejectedItems:
-        """Reject items of a Produce request. The caller admits the rest.
+    def reject(
+        self, request: RequestView, who: Identity, now: float, heads: BatchHeads | None = None
+    ) -> RejectedItems:
+        """Reject items of a Produce request. The caller admits the rest. `heads`: reads the heads of the
+        items' batches, if the request was read without them.
 
         The wait is from `now`, and has been counted.
         """
         if not self._rejecting or self._exemptions.exempt(who):
             return NOTHING_REJECTED
-        return self.rejections.reject(self._rejecting, request, who, self.max_throttle_seconds, now)
+        return self.rejections.reject(self._rejecting, request, who, self.max_throttle_seconds, now, heads)
 
     def rejection_error(self, retries_throttling: bool) -> int:
         """The error code of rejected partitions: the configured one, or one that the client retries."""

@@ -40,12 +40,12 @@ PAID_SECONDS: Final = 1e-6
 
 def tokens_left(bucket: Bucket, now: float) -> float:
     """The bytes that a bucket allows now; below zero in debt."""
-    wait = bucket.wait(now)
-    if wait > 0.0:
-        return -wait * bucket.limit
     tokens = bucket.tokens
     if tokens is not None:
         return tokens.measure(now)
+    wait = bucket.wait(now)
+    if wait > 0.0:
+        return -wait * bucket.limit
     left = (bucket.limit - bucket.measure(now)) * bucket.window_seconds
     allowance = bucket.allowance
     return left if allowance is None else min(left, allowance.measure(now))
@@ -57,9 +57,12 @@ class FetchGrant:
 
     __slots__ = (
         "_asked_at",
+        "_at",
+        "_buckets",
         "_expected",
         "_last",
         "_retry_at",
+        "_same",
         "_tickets",
         "granted",
         "longest",
@@ -73,8 +76,14 @@ class FetchGrant:
         """`last`: the grant of the connection's last fetch; None for the first."""
         self._last = last
         self._expected: Final[int] = UNKNOWN if last is None else last.size
-        self._tickets: Final[dict[Bucket, Ticket]] = {}
-        """The connection's place in the queue of each bucket. A connection may use thousands of buckets."""
+        self._buckets: Final[list[Bucket]] = []
+        """A connection may use thousands. Two fetches mostly have the same buckets in the same order."""
+        self._tickets: Final[list[Ticket]] = []
+        """The connection's place in the queue of each of them."""
+        self._same = True
+        """Whether the last fetch has had all of these buckets at the same places."""
+        self._at: dict[Bucket, int] | None = None
+        """The buckets' places in these lists; None if nothing has been looked for."""
         self._asked_at = 0.0
         self._retry_at = 0.0
         self.granted = False
@@ -93,7 +102,7 @@ class FetchGrant:
     @property
     def any(self) -> bool:
         """Whether any quota applies."""
-        return self.watched or len(self._tickets) > 0
+        return self.watched or len(self._buckets) > 0
 
     def bound(self, max_bytes: int) -> None:
         """Lower the maximum size of the response to this."""
@@ -101,10 +110,11 @@ class FetchGrant:
             self.max_bytes = max_bytes
 
     def add(self, bucket: Bucket) -> None:
-        """Add a bucket to which the response will be charged."""
+        """Add a bucket to which the response will be charged; each bucket once."""
         if not _enforced(bucket):
             return
-        self._tickets[bucket] = self._ticket(bucket, queue_of(bucket))
+        self._tickets.append(self._ticket(bucket, queue_of(bucket)))
+        self._buckets.append(bucket)
 
     def _ticket(self, bucket: Bucket, queue: FetchQueue) -> Ticket:
         """The connection's place, or a new one."""
@@ -112,25 +122,43 @@ class FetchGrant:
         if self._expected == UNKNOWN:
             size = queue.first_bytes if queue.first_bytes >= 0.0 else bucket.limit * FIRST_FETCH_SECONDS
         last = self._last
-        ticket = None if last is None else last._tickets.get(bucket)
-        if ticket is None or ticket.granted:
+        if last is None:
+            return queue.newcomer(size)
+        expected = len(self._buckets)
+        at = last._find(bucket, expected)
+        if at != expected:
+            self._same = False
+        if at < 0:
+            return queue.newcomer(size)
+        ticket = last._tickets[at]
+        if ticket.granted:
             return queue.newcomer(size)
         ticket.size = size
         return ticket
 
+    def _find(self, bucket: Bucket, expected: int) -> int:
+        """A bucket's place in the lists, probably the `expected` one; -1 if it is not in them."""
+        buckets = self._buckets
+        if expected < len(buckets) and buckets[expected] is bucket:
+            return expected
+        at = self._at
+        if at is None:
+            at = self._at = {each: place for place, each in enumerate(buckets)}
+        return at.get(bucket, -1)
+
     def has(self, bucket: Bucket) -> bool:
         """Whether it has a place or a reservation in this bucket."""
-        return bucket in self._tickets
+        return self._find(bucket, 0) >= 0
 
     def begin(self) -> None:
         """Note that all buckets are known: give up the places of the last fetch in other buckets."""
         last = self._last
-        if last is None:
-            return
-        for bucket, ticket in last._tickets.items():
-            if bucket not in self._tickets:
-                queue_of(bucket).end(ticket)
         self._last = None
+        if last is None or (self._same and len(last._buckets) == len(self._buckets)):
+            return
+        for at, bucket in enumerate(last._buckets):
+            if self._find(bucket, at) < 0:
+                queue_of(bucket).end(last._tickets[at])
 
     def ask(self, now: float) -> float:
         """Grant the fetch and return 0.0, or return the seconds after which to ask again. Until then the
@@ -138,37 +166,47 @@ class FetchGrant:
         """
         self._asked_at = now
         longest = 0.0
-        for bucket, ticket in self._tickets.items():
-            wait = _wait(bucket, ticket, now)
-            if wait > longest:
-                longest = wait
-                self.longest = bucket
+        most = UNLIMITED
+        for at, bucket in enumerate(self._buckets):
+            ticket = self._tickets[at]
+            if not _enforced(bucket):
+                continue
+            queue = queue_of(bucket)
+            limit = bucket.limit
+            left = tokens_left(bucket, now) - queue.reserved(now)
+            lacking = queue.ahead(ticket, now) - left
+            if lacking > PAID_SECONDS * limit:
+                if lacking / limit > longest:
+                    longest = lacking / limit
+                    self.longest = bucket
+                continue
+            sharers = queue.waiting + (0 if ticket.in_line else 1)
+            share = max(min(left, ticket.size * GROWTH), limit * LEAST_FETCH_SECONDS) / float(sharers)
+            most = min(most, share)
         if longest <= 0.0:
-            self._grant(now)
+            self._grant(most, now)
             return 0.0
         again = LEAST_WAIT_SECONDS
-        for bucket, ticket in self._tickets.items():
+        for at, bucket in enumerate(self._buckets):
+            ticket = self._tickets[at]
             queue = queue_of(bucket)
             again = max(again, min(longest, max(MOST_WAIT_SECONDS, queue.waiting / FETCHES_PER_SECOND)))
             queue.wait(ticket, now + again + RETURN_SECONDS)
         self._retry_at = now + again
         return again
 
-    def _grant(self, now: float) -> None:
+    def _grant(self, most: float, now: float) -> None:
         self.granted = True
-        for bucket, ticket in self._tickets.items():
-            if not _enforced(bucket):
-                continue
-            queue = queue_of(bucket)
-            left = tokens_left(bucket, now) - queue.reserved(now)
-            most = max(min(left, ticket.size * GROWTH), bucket.limit * LEAST_FETCH_SECONDS)
-            queue.grant(ticket, now)
-            self.bound(max(int(most / (1 + queue.waiting)), 1))
+        for at, bucket in enumerate(self._buckets):
+            if _enforced(bucket):
+                queue_of(bucket).grant(self._tickets[at], now)
+        if most != UNLIMITED:
+            self.bound(max(int(most), 1))
 
     def debt_seconds(self, now: float) -> float:
         """The seconds until the buckets have paid their debts; 0.0 if none has a debt."""
         longest = 0.0
-        for bucket in self._tickets:
+        for bucket in self._buckets:
             if _enforced(bucket):
                 longest = max(longest, bucket.wait(now))
         return longest
@@ -185,7 +223,7 @@ class FetchGrant:
 
     def withholds(self, now: float) -> bool:
         """Whether the client gets an empty response instead of one that has arrived."""
-        for bucket in self._tickets:
+        for bucket in self._buckets:
             if _enforced(bucket) and tokens_left(bucket, now) < -DEBT_SECONDS * bucket.limit:
                 self.longest = bucket
                 return True
@@ -193,7 +231,8 @@ class FetchGrant:
 
     def keep_places(self, until: float) -> None:
         """Note that the client will fetch again at this time."""
-        for bucket, ticket in self._tickets.items():
+        for at, bucket in enumerate(self._buckets):
+            ticket = self._tickets[at]
             if not ticket.granted:
                 queue_of(bucket).wait(ticket, until + RETURN_SECONDS)
 
@@ -203,26 +242,28 @@ class FetchGrant:
         """
         self.settled = True
         self.size = size
-        for bucket, ticket in list(self._tickets.items()):
+        for at, bucket in enumerate(self._buckets):
+            ticket = self._tickets[at]
             queue = queue_of(bucket)
             queue.end(ticket)
-            successor = queue.successor(ticket, size, delivered)
-            self._tickets[bucket] = successor
+            queue.renew(ticket, size, delivered)
             if until > now:
-                queue.wait(successor, until + RETURN_SECONDS)
+                queue.wait(ticket, until + RETURN_SECONDS)
             if self._expected == UNKNOWN:
                 queue.first_response(float(size), bucket.limit * FIRST_FETCH_SECONDS)
 
     def end(self) -> None:
         """Note that the fetch will not be forwarded."""
-        for bucket, ticket in self._tickets.items():
+        for at, bucket in enumerate(self._buckets):
+            ticket = self._tickets[at]
             queue_of(bucket).end(ticket)
 
     def abandon(self) -> None:
         """Note that the connection has ended. The reservation of a fetch in flight is charged: otherwise a
         client would gain by disconnecting.
         """
-        for bucket, ticket in self._tickets.items():
+        for at, bucket in enumerate(self._buckets):
+            ticket = self._tickets[at]
             reserved = queue_of(bucket).end(ticket)
             if reserved > 0.0 and _enforced(bucket):
                 bucket.record(reserved, self._asked_at)
@@ -244,12 +285,3 @@ def queue_of(bucket: Bucket) -> FetchQueue:
     if queue is None:
         queue = bucket.fetch_queue = FetchQueue()
     return queue
-
-
-def _wait(bucket: Bucket, ticket: Ticket, now: float) -> float:
-    """Estimate the seconds until a bucket has tokens for a fetch."""
-    if not _enforced(bucket):
-        return 0.0
-    queue = queue_of(bucket)
-    lacking = queue.reserved(now) + queue.ahead(ticket, now) - tokens_left(bucket, now)
-    return lacking / bucket.limit if lacking > PAID_SECONDS * bucket.limit else 0.0

@@ -39,6 +39,8 @@ class Tally:
     __slots__ = (
         "bytes_in",
         "bytes_out",
+        "following",
+        "partition",
         "quotas",
         "rejected_bytes",
         "rejected_requests",
@@ -57,6 +59,11 @@ class Tally:
         self.rejected_bytes = 0
         self.quotas: dict[str, float] | None = None
         """The seconds of throttling by quota key; a quota that only rejects has 0.0."""
+        self.partition: native = NO_PARTITION
+        self.following: Tally | None = None
+        """The tally that was last looked up after this one: messages mostly have the same partitions in the
+        same order, so it is probably looked up next.
+        """
 
     def add(self, other: "Tally") -> None:
         """Add another tally."""
@@ -148,6 +155,8 @@ class ClientUsage:
         self._topic = ""
         self._topic_id = NO_ID
         self._tallies: dict[int, Tally] = {}
+        self._partition_tally: Tally | None = None
+        """The tally of the last partition, if it is one of these."""
 
     def count_request(self, api_key: native, size: int) -> None:
         """Count a request, and its frame of so many bytes."""
@@ -228,13 +237,30 @@ class ClientUsage:
         return Tally()
 
     def _partition(self, api_key: native, item: Item) -> Tally:
-        if api_key != self._topic_api or item.topic != self._topic or item.topic_id != self._topic_id:
+        # A comparison of equal names costs more than one of objects, which are mostly the same.
+        if (
+            api_key != self._topic_api
+            or (item.topic is not self._topic and item.topic != self._topic)
+            or (item.topic_id is not self._topic_id and item.topic_id != self._topic_id)
+        ):
             self._tallies = self._topics.get(_topic_key(api_key, item), {})
             self._topic_api = api_key
             self._topic = item.topic
             self._topic_id = item.topic_id
+            self._partition_tally = None
+        last = self._partition_tally
+        if last is not None:
+            following = last.following
+            if following is not None and following.partition == item.partition:
+                self._partition_tally = following
+                return following
         tally = self._tallies.get(item.partition)
-        return self._add(api_key, item) if tally is None else tally
+        if tally is None:
+            return self._add(api_key, item)
+        if last is not None:
+            last.following = tally
+        self._partition_tally = tally
+        return tally
 
     def _add(self, api_key: int, item: Item) -> Tally:
         """Add a tally to those of the item's topic, or return that of all partitions without one."""
@@ -246,6 +272,7 @@ class ClientUsage:
                 self._topics[api_key, REST, NO_ID] = rest
             return rest[NO_PARTITION]
         tally = self._new_tally()
+        tally.partition = item.partition
         self._tallies[item.partition] = tally
         self._topics[_topic_key(api_key, item)] = self._tallies
         return tally
@@ -256,6 +283,7 @@ class ClientUsage:
         topics, self._topics = self._topics, {}
         self._topic_api = _NO_API
         self._tallies = {}
+        self._partition_tally = None
         self._last_api = _NO_API
         self._last_tally = _NO_TALLY
         node_id, user, client_id = self.node_id, self.user, self.client_id
@@ -274,6 +302,7 @@ class ClientUsage:
         ]
         for key, tallies in topics.items():
             for partition, tally in tallies.items():
+                tally.following = None
                 taken.append(
                     Usage(
                         node_id=node_id,

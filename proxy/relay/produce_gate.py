@@ -20,6 +20,7 @@ from proxy.relay.inflight import InFlight
 from proxy.relay.unnamed_topics import NO_TOPICS, TopicIds
 from proxy.wire.api_00_produce import acks_at
 from proxy.wire.api_keys import PRODUCE
+from proxy.wire.batch_heads import BatchHeads
 from proxy.wire.client_software import retries_throttling
 from proxy.wire.edit import Edit, i16, insert
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
@@ -52,6 +53,7 @@ class ProduceGate:
         self._in_flight: Final = in_flight
         self._names: Final = names
         self._protected: Final = protected
+        self._heads: Final = BatchHeads()
         self._retries_throttling = False
         """Whether the client is known to retry THROTTLING_QUOTA_EXCEEDED."""
         self.closing = ""
@@ -86,15 +88,16 @@ class ProduceGate:
         """Remove the partitions that the quotas reject, and those of protected and `unknown` topics. Return
         whether none is left to be forwarded.
 
-        The frame is complete, and its body begins at `body_at`. The view has the items; if quotas reject,
-        with their heads.
+        The frame is complete, and its body begins at `body_at`. The view has the items.
         """
         self._names.fill(view.items, exchange.client)
         denied = self._deny(view, unknown) if view.names_protected or unknown else []
-        verdict = self._engine.reject(view, exchange.client, now)
-        places = sorted({*verdict.items, *denied})
-        if not places:
+        heads = self._heads.of(frame.pieces, body_at)
+        verdict = self._engine.reject(view, exchange.client, now, heads)
+        heads.stop()
+        if not verdict.items and not denied:
             return False
+        places = sorted({*verdict.items, *denied})
         if verdict.throttle_seconds > 0.0:
             # If a response has no throttle_time_ms, it is delayed by at most the time for which later
             # requests wait.

@@ -330,7 +330,9 @@ class Relay:
         output = self.output
         in_flight = self._in_flight
         requests = self._requests
-        output.names_wanted = self._names.any_wanted
+        names = self._names
+        # TopicNames.any_wanted, without a call that goes through the interpreter.
+        output.names_wanted = names.all_wanted or len(names.wanted) > 0
         output.client_muted = not requests.may_read
         delayed_until = in_flight.delayed_until
         output.responses_delayed = delayed_until > 0.0

@@ -91,7 +91,7 @@ class RequestParser:
         if view.flexible:
             reader.skip_tags()
         if header.api_key == PRODUCE:
-            view.want_heads = self._engine.rejects
+            view.rejectable = self._engine.rejects
             view.protected_topics = self._protected
             self.body_at = reader.offset
         try:
@@ -128,7 +128,7 @@ class RequestParser:
             True,
         )
         again.protected_topics = view.protected_topics
-        again.want_heads = view.want_heads
+        again.rejectable = view.rejectable
         api.read_request(Reader(frame.pieces, self.body_at), again)
         return again
 

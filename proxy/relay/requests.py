@@ -298,7 +298,7 @@ class Requests:
         if view.client_software:
             self._produce_gate.client_is(view.client_software)
         exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)
-        rejectable = view.want_heads or view.names_protected
+        rejectable = view.rejectable or view.names_protected
         if header.api_key == PRODUCE:
             unnamed = self._unnamed.find(view, client)
             if unnamed:

@@ -25,6 +25,10 @@ MAX_READ: Final = 20_000
 """Topics, and partitions, of any other request whose topics are read. A request of 1 MiB, which is read in
 one go, has no more that have records.
 """
+USUAL_BYTES: Final = 33
+"""A partition of a flexible response without an error: index, error_code, base_offset, log_append_time_ms,
+log_start_offset (30 bytes), and a byte for each of record_errors, error_message and tags.
+"""
 
 
 @final
@@ -40,7 +44,7 @@ class ProduceRequest(Partitioned):
         view.cursor.topics_left = reader.count(view.flexible)
         reads_on = view.want_items or view.protected_topics is not None
         if reads_on:
-            most = MAX_REJECTABLE if view.want_heads else MAX_READ
+            most = MAX_REJECTABLE if view.rejectable else MAX_READ
             if view.cursor.topics_left > most:
                 raise Malformed(
                     f"a Produce request of {view.cursor.topics_left} topics; the proxy takes {most} at most"
@@ -69,6 +73,20 @@ class ProduceResponse(Partitioned):
     def read_head(self, reader: Reader, view: View) -> bool:
         view.cursor.topics_left = reader.count(view.flexible)
         return True
+
+    def skip_usual(self, reader: Reader, view: View) -> None:
+        """Nearly all partitions have no error: then all their fields have fixed sizes."""
+        if not view.flexible:
+            return
+        cursor = view.cursor
+        while cursor.partitions_left > 0 and reader.there >= USUAL_BYTES:
+            # error_code; record_errors, error_message and tags are null or empty
+            if reader.ahead(4) != 0 or reader.ahead(5) != 0 or reader.ahead(30) > 1:
+                return
+            if reader.ahead(31) > 1 or reader.ahead(32) != 0:
+                return
+            reader.skip(USUAL_BYTES)
+            cursor.partitions_left -= 1
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version

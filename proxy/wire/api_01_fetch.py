@@ -16,7 +16,7 @@ from proxy.wire.fetch_request import TOPIC_IDS_FROM
 from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
-from proxy.wire.walk import Partitioned, walk
+from proxy.wire.walk import Partitioned, topic_name, walk
 
 ENDPOINTS_FROM: Final = 16
 
@@ -77,7 +77,7 @@ class FetchResponse(Partitioned):
     def _learn(self, reader: Reader, view: View, rewrite: FetchRewrite) -> None:
         """Read up to the log_start_offset, and note what it says."""
         version = view.api_version
-        topic = view.cursor.topic_id if version >= TOPIC_IDS_FROM else view.cursor.topic.encode()
+        topic = view.cursor.topic_id if version >= TOPIC_IDS_FROM else topic_name(view.cursor).encode()
         error_code = reader.i16()
         high_watermark = reader.i64()
         last_stable_offset = reader.i64() if version >= 4 else -1

@@ -31,6 +31,11 @@ class Cursor:
         self.room: native = NO_BOUND
         """How many partitions more the message may have."""
         self.partition: native = 0
+        self.raw_topic = b""
+        """The name of the last topic of which an item was made, in this message or an earlier one, and the
+        same as text: most messages of a connection have the same topics.
+        """
+        self.known_topic = ""
         self.records_size: native = 0
         self.records_length_at: native = 0
         self.start()
@@ -49,6 +54,10 @@ class Cursor:
         self.room = NO_BOUND
         self.topic = ""
         self.topic_id = NO_ID
+        self.topic_in = b""
+        """Where the topic's name is, if `topic` is not set yet: in these bytes, from an offset on."""
+        self.topic_at: native = 0
+        self.topic_size: native = 0
         self.head = b""
         self.error_code: native = 0
         self.any_batch = False

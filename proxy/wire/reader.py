@@ -83,6 +83,15 @@ class Reader:
         """The offset in the frame of the next byte to be read."""
         return self.base + self.pos
 
+    @property
+    def there(self) -> native:
+        """How many bytes ahead() may look at."""
+        return self.end - self.pos
+
+    def ahead(self, offset: native) -> native:
+        """The byte so many bytes ahead, which stays to be read; only if it is one of `there`."""
+        return self.data[self.pos + offset]
+
     def mark(self) -> Mark:
         return Mark(self.data, self.pos, self.base, self.next_piece, self.next_at)
 
@@ -212,6 +221,11 @@ class Reader:
             if byte < 0x80:
                 self.pos = pos + 1
                 return byte
+            if pos + 1 < self.end:
+                second: native = self.data[pos + 1]
+                if second < 0x80:
+                    self.pos = pos + 2
+                    return (second << 7) | (byte & 0x7F)
         return self._long_uvarint()
 
     def _long_uvarint(self) -> native:

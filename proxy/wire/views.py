@@ -38,8 +38,10 @@ class Item:
         self.partition: Final = partition
         self.size: Final = size
         """The bytes of the partition's record batches in the message."""
-        self.head: Final = head
-        """Produce requests: the head of the record batch, where `View.want_heads`."""
+        self.head = head
+        """Produce requests: the head of the record batch, where `View.want_heads`, or where BatchHeads has
+        read it.
+        """
         self.error_code: Final = error_code
         """In Produce responses, the broker's error. For a rejected partition, an error other than that of the
         quotas; 0 for none.
@@ -77,6 +79,8 @@ class View:
         """Filled only where `want_items`."""
         self.want_heads = False
         """Produce requests: whether the items have the heads of their record batches."""
+        self.rejectable = False
+        """Produce requests: whether quotas may reject some of the partitions."""
         self.protected_topics: ProtectedTopics | None = None
         """Produce requests: the topics that set `names_protected`; None for none."""
         self.names_protected = False

@@ -8,9 +8,11 @@ again from its mark.
 
 from typing import Final
 
+from mypy_extensions import i64 as native
+
 from proxy.wire.cursor import HEAD, NO_ID, Cursor
 from proxy.wire.errors import Malformed, Short
-from proxy.wire.reader import Reader
+from proxy.wire.reader import Reader, text
 from proxy.wire.views import Item, View
 
 TOPIC: Final = 1
@@ -39,6 +41,9 @@ class Partitioned:
     def read_whole_batches(self, reader: Reader, view: View) -> None:
         """Read a partition's records, and add edits that cut off a partial batch."""
         raise NotImplementedError
+
+    def skip_usual(self, reader: Reader, view: View) -> None:
+        """Step over partitions that need no reading, as far as they come one after the other."""
 
     def read_after_records(self, reader: Reader, view: View) -> None:
         """Read what follows a partition's records."""
@@ -85,7 +90,31 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
 
 def _item(cursor: Cursor) -> Item:
     size = cursor.records_size
-    return Item(cursor.topic, cursor.topic_id, cursor.partition, size, cursor.head, cursor.error_code)
+    topic = cursor.topic if cursor.topic_size == 0 else topic_name(cursor)
+    return Item(topic, cursor.topic_id, cursor.partition, size, cursor.head, cursor.error_code)
+
+
+def _name_topic(reader: Reader, view: View, cursor: Cursor) -> None:
+    """Note where the topic's name is. Nearly all Produce responses need no names."""
+    cursor.topic = ""
+    size = reader.length(view.flexible)
+    cursor.topic_size = size if size > 0 else 0
+    if size > 0:
+        cursor.topic_at = reader.take(size)
+        cursor.topic_in = reader.data
+
+
+def topic_name(cursor: Cursor) -> str:
+    """Return the name of the topic that is being read, in a message that names topics."""
+    if cursor.topic_size > 0:
+        raw = cursor.topic_in[cursor.topic_at : cursor.topic_at + cursor.topic_size]
+        if raw != cursor.raw_topic:
+            cursor.known_topic = text(raw)
+            cursor.raw_topic = raw
+        cursor.topic = cursor.known_topic
+        cursor.topic_size = 0
+        cursor.topic_in = b""
+    return cursor.topic
 
 
 def _mark(reader: Reader, view: View) -> None:
@@ -105,8 +134,8 @@ def _topic(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> 
             view.names_protected = True
     elif view.want_items:
         cursor.topic_id = NO_ID
-        cursor.topic = reader.string(view.flexible)
-        if protected is not None and cursor.topic in protected.names:
+        _name_topic(reader, view, cursor)
+        if protected is not None and topic_name(cursor) in protected.names:
             view.names_protected = True
     elif protected is not None:
         if protected.has_raw_name(reader.raw_string(view.flexible)):
@@ -128,11 +157,37 @@ def _topic(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> 
         cursor.done = True
 
 
+def _all_partitions(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:
+    """Read the partitions of a topic, and the end of the topic, in a frame that is whole."""
+    keeps = view.want_items
+    only_errors = message.only_errors
+    message.skip_usual(reader, view)
+    while cursor.partitions_left > 0:
+        cursor.partition = reader.i32()
+        size: native = message.read_partition(reader, view)
+        reader.skip(size)
+        message.read_after_records(reader, view)
+        if keeps and (cursor.error_code != 0 or not only_errors):
+            cursor.records_size = size
+            view.items.append(_item(cursor))
+        cursor.partitions_left -= 1
+    _end_topic(reader, view, cursor)
+
+
+def _end_topic(reader: Reader, view: View, cursor: Cursor) -> None:
+    if view.flexible:
+        reader.skip_tags()
+    cursor.topic_size = 0
+    cursor.topic_in = b""
+    cursor.phase = TOPIC
+
+
 def _partition(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:
+    if not view.partial and not view.whole_batches:
+        _all_partitions(message, reader, view, cursor)
+        return
     if cursor.partitions_left == 0:
-        if view.flexible:
-            reader.skip_tags()
-        cursor.phase = TOPIC
+        _end_topic(reader, view, cursor)
         return
     cursor.partition = reader.i32()
     cursor.records_size = cursor.records_left = message.read_partition(reader, view)

@@ -107,7 +107,7 @@ class BrokerBytesIn(Quota):
         size = 0
         topic = ""
         for item in items:
-            if item.topic != topic:
+            if item.topic is not topic and item.topic != topic:
                 self._record_topic(topic, size, now)
                 topic = item.topic
                 size = 0

@@ -27,7 +27,7 @@ FIRST_WEIGHT: Final = 0.125
 class Ticket:
     """A connection's place: first in the queue, then among the reservations."""
 
-    __slots__ = ("granted", "in_line", "size", "start", "until")
+    __slots__ = ("after", "before", "granted", "in_line", "reserves", "size", "start", "until")
 
     def __init__(self, size: float, start: float) -> None:
         self.size = size
@@ -36,19 +36,25 @@ class Ticket:
         """Its place in the queue: the bytes that the bucket has given to each connection before."""
         self.in_line = False
         self.granted = False
+        self.reserves = False
+        """Whether its reservation has not ended."""
         self.until = 0.0
         """When the reservation ends, or the place in the queue is lost."""
+        self.before: Ticket | None = None
+        """The neighbours among the reservations of the bucket, which are a linked list."""
+        self.after: Ticket | None = None
 
 
 @final
 class FetchQueue:
     """The queue of one bucket. Times are the caller's `now`, on one clock."""
 
-    __slots__ = ("_granted", "_line", "_reserved", "_turn", "first_bytes")
+    __slots__ = ("_first", "_last", "_line", "_reserved", "_turn", "first_bytes")
 
     def __init__(self) -> None:
-        self._granted: Final[dict[Ticket, None]] = {}
-        """The tickets in the order in which the reservations end."""
+        self._first: Ticket | None = None
+        """The tickets that reserve, in the order in which the reservations end: the first and the last."""
+        self._last: Ticket | None = None
         self._line: Final[list[Ticket]] = []
         """The tickets by their start."""
         self._turn = 0.0
@@ -67,23 +73,25 @@ class FetchQueue:
         start = self._line[-1].start if self._line else self._turn
         return Ticket(size, max(start, self._turn))
 
-    def successor(self, ticket: Ticket, size: int, delivered: int) -> Ticket:
-        """Return the ticket of a connection's next fetch, after a response of this size."""
-        return Ticket(float(size), ticket.start + delivered)
+    def renew(self, ticket: Ticket, size: int, delivered: int) -> None:
+        """Make a ticket that has ended that of the connection's next fetch, after a response of this size."""
+        ticket.size = float(size)
+        ticket.start += float(delivered)
+        ticket.granted = False
 
     def reserved(self, now: float) -> float:
         """The bytes that fetches in flight may still bring."""
-        granted = self._granted
-        while granted:
-            ticket = next(iter(granted))
-            if ticket.until > now:
-                break
+        ticket = self._first
+        while ticket is not None and ticket.until <= now:
             self._release(ticket)
+            ticket = self._first
         return self._reserved
 
     def ahead(self, ticket: Ticket | None, now: float) -> float:
         """The bytes for the connections ahead of this one; None: for all in the queue."""
         line = self._line
+        if not line:
+            return 0.0
         gone: list[Ticket] = []
         counted = 0
         size = 0.0
@@ -127,22 +135,38 @@ class FetchQueue:
         self._leave(ticket)
         ticket.start = max(ticket.start, self._turn)
         self._turn = ticket.start
-        ticket.granted = True
+        ticket.granted = ticket.reserves = True
         ticket.until = now + HOLD_SECONDS
-        self._granted[ticket] = None
+        last = self._last
+        if last is None:
+            self._first = ticket
+        else:
+            last.after = ticket
+            ticket.before = last
+        self._last = ticket
         self._reserved += ticket.size
 
     def end(self, ticket: Ticket) -> float:
         """Give up a place or a reservation; return the bytes that were still reserved."""
         self._leave(ticket)
-        if ticket not in self._granted:
+        if not ticket.reserves:
             return 0.0
         self._release(ticket)
         return ticket.size
 
     def _release(self, ticket: Ticket) -> None:
-        del self._granted[ticket]
-        self._reserved = self._reserved - ticket.size if self._granted else 0.0
+        before, after = ticket.before, ticket.after
+        if before is None:
+            self._first = after
+        else:
+            before.after = after
+        if after is None:
+            self._last = before
+        else:
+            after.before = before
+        ticket.before = ticket.after = None
+        ticket.reserves = False
+        self._reserved = 0.0 if self._first is None else self._reserved - ticket.size
 
     def first_response(self, size: float, assumed: float) -> None:
         """Note the size of a connection's first response; `assumed` is the average before there was any."""

@@ -19,6 +19,7 @@ from proxy.quota.measure.rates import TokenBucket
 from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejected_batches import RejectedBatches
 from proxy.wire.api_keys import PRODUCE
+from proxy.wire.batch_heads import BatchHeads
 from proxy.wire.producer_batch import read_producer_batch
 from proxy.wire.views import Item, RequestView
 
@@ -108,7 +109,13 @@ class Rejections:
         self._rejected_bytes: Final[dict[Bucket, _RejectedBytes]] = {}
 
     def reject(
-        self, quotas: list[Quota], request: RequestView, who: Identity, max_seconds: float, now: float
+        self,
+        quotas: list[Quota],
+        request: RequestView,
+        who: Identity,
+        max_seconds: float,
+        now: float,
+        heads: BatchHeads | None = None,
     ) -> RejectedItems:
         """Reject the items that are over a limit or out of order; the client waits `max_seconds` at most.
 
@@ -119,6 +126,8 @@ class Rejections:
             quota.reject(request.items, over, now)
         if not over and not self._order.any:
             return NOTHING_REJECTED
+        if heads is not None:
+            heads.read(request)
         longest_mute = _longest_mute(request.timeout_ms)
         rejected_items: list[int] = []
         wait = 0.0

@@ -2,6 +2,8 @@
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.identity import Identity
 from proxy.quota.limits.config_keys import THROTTLE
 from proxy.quota.limits.enforcement import UNLIMITED
@@ -19,6 +21,8 @@ dropped. The search takes some milliseconds, so it runs at most once in this tim
 """
 UNLIMITED_AT_MOST: Final = 100_000
 """Cached topics without a limit. When there are more, the cache is cleared."""
+DROPPED: Final = -1 << 40
+"""The number of a partition whose bucket was dropped: no request has one of more than 32 bits."""
 REST: Final = "<rest>"
 """The topic of the shared bucket. No Kafka topic can have this name."""
 
@@ -27,11 +31,17 @@ REST: Final = "<rest>"
 class LimitedPartition:
     """A partition's bucket, and its action: THROTTLE, REJECT or OMIT."""
 
-    __slots__ = ("action", "bucket")
+    __slots__ = ("action", "bucket", "following", "partition")
 
     def __init__(self, bucket: Bucket, action: str) -> None:
         self.bucket: Final = bucket
         self.action = action
+        self.partition: native = bucket.partition
+        """DROPPED if the bucket is not used any more."""
+        self.following: LimitedPartition | None = None
+        """The partition of the same topic that was last looked up after this one: messages mostly have the
+        same partitions in the same order, so it is probably looked up next.
+        """
 
 
 @final
@@ -52,6 +62,13 @@ class PartitionBuckets:
         self._rule = rule
         self._topics: Final[dict[str, dict[int, LimitedPartition]]] = {}
         """By topic and partition: a look-up for each partition of a message makes no tuple."""
+        self._topic = ""
+        """The topic and buckets of the last look-up: most messages have many partitions of a topic, and one
+        object for its name.
+        """
+        self._partitions: dict[int, LimitedPartition] = {}
+        self._last: LimitedPartition | None = None
+        """The last partition of this topic that was found."""
         self._count = 0
         """The partitions of all topics."""
         self._unlimited: Final[set[str]] = set()
@@ -73,10 +90,26 @@ class PartitionBuckets:
         return None if found.bucket.limit == UNLIMITED else found
 
     def _get(self, topic: str, partition: int) -> LimitedPartition | None:
-        partitions = self._topics.get(topic)
-        if partitions is None:
-            return None
-        return partitions.get(NO_PARTITION if self._whole_topics else partition)
+        if topic is not self._topic:
+            partitions = self._topics.get(topic)
+            if partitions is None:
+                return None
+            self._topic = topic
+            self._partitions = partitions
+            self._last = None
+        number: native = NO_PARTITION if self._whole_topics else partition
+        last = self._last
+        if last is not None:
+            following = last.following
+            if following is not None and following.partition == number:
+                self._last = following
+                return following
+        found = self._partitions.get(number)
+        if found is not None:
+            if last is not None:
+                last.following = found
+            self._last = found
+        return found
 
     def used(self, topic: str, partition: int) -> LimitedPartition | None:
         """A partition's bucket; None if it has no limit, or records have not been charged to it.
@@ -146,6 +179,11 @@ class PartitionBuckets:
         del partitions[bucket.partition]
         if not partitions:
             del self._topics[bucket.topic]
+            self._topic = ""
+            self._partitions = {}
+        limited.partition = DROPPED
+        limited.following = None
+        self._last = None
         self._count -= 1
 
     def _drop_unused(self, now: float) -> None:

@@ -15,13 +15,63 @@ CONNECTIONS_AT_MOST: Final = 100_000
 
 
 @final
-class _Consumer:
-    __slots__ = ("at", "buckets")
+class _Use:
+    __slots__ = ("at", "place")
+
+    def __init__(self, place: int, at: float) -> None:
+        self.place = place
+        self.at = at
+
+
+@final
+class Consumer:
+    """What one connection has got."""
+
+    __slots__ = ("_next", "_places", "_uses", "at", "buckets")
 
     def __init__(self) -> None:
         self.at = 0.0
-        self.buckets: Final[dict[Bucket, float]] = {}
-        """By bucket: when the connection last got records."""
+        """When it last got records."""
+        self.buckets: list[Bucket] = []
+        """Their buckets; read-only."""
+        self._uses: list[_Use] = []
+        """For each of these buckets, its place in the list, and when the connection last got records."""
+        self._places: Final[dict[Bucket, _Use]] = {}
+        self._next = 0
+        """The place that is probably next: responses mostly have the same partitions in the same order."""
+
+    def got(self, bucket: Bucket, now: float) -> None:
+        """Note that a response had records of a partition with this bucket."""
+        at = self._next
+        buckets = self.buckets
+        if at >= len(buckets):
+            at = 0
+        if at < len(buckets) and buckets[at] is bucket:
+            self._uses[at].at = now
+            self._next = at + 1
+            return
+        use = self._places.get(bucket)
+        if use is None:
+            use = _Use(len(buckets), now)
+            self._places[bucket] = use
+            self._uses.append(use)
+            buckets.append(bucket)
+        use.at = now
+        self._next = use.place + 1
+
+    def forget(self, before: float, now: float) -> None:
+        """Drop the buckets that were last used before this time and owe nothing."""
+        old = 0
+        for at, use in enumerate(self._uses):
+            if use.at <= before and self.buckets[at].wait(now) <= 0.0:
+                del self._places[self.buckets[at]]
+                old += 1
+        if old == 0:
+            return
+        self.buckets = [bucket for bucket in self.buckets if bucket in self._places]
+        self._uses = [self._places[bucket] for bucket in self.buckets]
+        for at, use in enumerate(self._uses):
+            use.place = at
 
 
 @final
@@ -29,33 +79,30 @@ class ConsumedLately:
     """By connection: an Identity belongs to one."""
 
     def __init__(self) -> None:
-        self._consumers: Final[dict[Identity, _Consumer]] = {}
+        self._consumers: Final[dict[Identity, Consumer]] = {}
 
-    def consumed(self, who: Identity, bucket: Bucket | None, now: float) -> None:
-        """Note that a response had records of a partition with this bucket; None: of one without a limit."""
+    def consumer(self, who: Identity, now: float) -> Consumer:
+        """The connection that has got a response with records."""
         consumer = self._consumers.get(who)
         if consumer is None:
             if len(self._consumers) >= CONNECTIONS_AT_MOST:
                 self._consumers.clear()
-            consumer = _Consumer()
+            consumer = Consumer()
             self._consumers[who] = consumer
         consumer.at = now
-        if bucket is not None:
-            consumer.buckets[bucket] = now
+        return consumer
 
     def buckets(self, who: Identity, now: float) -> list[Bucket] | None:
-        """The buckets that bound a client's next fetch; None if it got no records lately."""
+        """The buckets that bound a client's next fetch, read-only; None if it got no records lately."""
         consumer = self._consumers.get(who)
         if consumer is None:
             return None
         before = now - LATELY_SECONDS
-        old = [bucket for bucket, at in consumer.buckets.items() if at <= before and bucket.wait(now) <= 0.0]
-        for bucket in old:
-            del consumer.buckets[bucket]
+        consumer.forget(before, now)
         if consumer.at <= before and not consumer.buckets:
             del self._consumers[who]
             return None
-        return list(consumer.buckets)
+        return consumer.buckets
 
     def forget(self, now: float) -> None:
         """Drop connections that got nothing lately: they may be closed."""

@@ -36,7 +36,7 @@ from proxy.quota.fetch_grant import (
 from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
-from proxy.quota.kinds.topic_partition_bytes.consumed_lately import ConsumedLately
+from proxy.quota.kinds.topic_partition_bytes.consumed_lately import ConsumedLately, Consumer
 from proxy.quota.kinds.topic_partition_bytes.sourced_partitions import SourcedPartitions
 from proxy.quota.limits.config_keys import (
     CONSUMER_BYTE_RATE,
@@ -140,6 +140,7 @@ class TopicPartitionBytes(Quota):
         self, request: RequestView, items: list[Item], who: Identity, grant: FetchGrant, now: float
     ) -> Bucket | None:
         found: Bucket | None = None
+        sourced = self._consumed_by_source
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
@@ -150,18 +151,18 @@ class TopicPartitionBytes(Quota):
                 and self._lacks(limited.bucket, who, grant, now)
             ):
                 found = limited.bucket
-            sourced = self._consumed_by_source.find(item, who, now)
-            if sourced is not None and self._lacks(sourced, who, grant, now):
-                found = sourced
+            bucket = sourced.find(item, who, now) if sourced.any else None
+            if bucket is not None and self._lacks(bucket, who, grant, now):
+                found = bucket
         return found
 
     def _lacks(self, bucket: Bucket, who: Identity, grant: FetchGrant, now: float) -> bool:
         """Whether a bucket has no free tokens, and the fetch has not reserved any of it. If so, the next
         fetch of the connection waits for the bucket.
         """
-        if bucket.observed or grant.has(bucket) or free(bucket, now):
+        if bucket.observed or free(bucket, now) or grant.has(bucket):
             return False
-        self._lately.consumed(who, bucket, now)
+        self._lately.consumer(who, now).got(bucket, now)
         return True
 
     def reject(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
@@ -231,30 +232,29 @@ class TopicPartitionBytes(Quota):
     def _consume(self, api_key: int, items: list[Item], who: Identity, now: float) -> Verdict:
         longest = 0.0
         worst: Bucket | None = None
+        consumer: Consumer | None = None
+        sourced = self._consumed_by_source
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
+            if consumer is None:
+                consumer = self._lately.consumer(who, now)
             limited = self._consumed.find(item.topic, item.partition, now)
-            if limited is None:
-                self._lately.consumed(who, None, now)
-            elif limited.action == OMIT and api_key == FETCH:
-                self._lately.consumed(who, None, now)
+            if limited is not None and limited.action == OMIT and api_key == FETCH:
                 queue = queue_of(limited.bucket)
                 queue.first_response(float(item.size), limited.bucket.limit * FIRST_FETCH_SECONDS)
                 _omit(limited.bucket, item.size, who, now)
-            else:
-                self._lately.consumed(who, limited.bucket, now)
-                seconds = limited.bucket.record(item.size, now, who)
+            elif limited is not None:
+                seconds = _consume(limited.bucket, item, who, consumer, now)
                 if seconds > longest:
                     longest = seconds
                     worst = limited.bucket
-            sourced = self._consumed_by_source.find(item, who, now)
-            if sourced is not None:
-                self._lately.consumed(who, sourced, now)
-                seconds = sourced.record(item.size, now, who)
+            bucket = sourced.find(item, who, now) if sourced.any else None
+            if bucket is not None:
+                seconds = _consume(bucket, item, who, consumer, now)
                 if seconds > longest:
                     longest = seconds
-                    worst = sourced
+                    worst = bucket
         return ALLOW if worst is None else Verdict(longest, bucket=worst)
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
@@ -304,7 +304,7 @@ class TopicPartitionBytes(Quota):
             ticket = queue.newcomer(expected)
         elif ticket.granted:
             queue.end(ticket)
-            ticket = queue.successor(ticket, max(last_bytes, 0), max(last_bytes, 0))
+            queue.renew(ticket, max(last_bytes, 0), max(last_bytes, 0))
         item.set_ticket(queue, ticket)
         ticket.size = expected
         left = tokens_left(bucket, now) - queue.reserved(now) - queue.ahead(ticket, now)
@@ -349,6 +349,12 @@ class TopicPartitionBytes(Quota):
         self._produced_by_source.forget_idle(now)
         self._consumed_by_source.forget_idle(now)
         self._lately.forget(now)
+
+
+def _consume(bucket: Bucket, item: Item, who: Identity, consumer: Consumer, now: float) -> float:
+    """Charge the records of a partition in a response; return the wait."""
+    consumer.got(bucket, now)
+    return bucket.record(item.size, now, who)
 
 
 def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: float) -> Verdict:

@@ -66,7 +66,7 @@ def test_the_body_of_a_produce_request_begins_behind_its_header():
 
 @pytest.mark.parametrize(("resources", "heads"), [(NO_RESOURCES, False), (REJECTING, True)])
 def test_the_heads_of_batches_are_read_if_a_quota_may_reject(resources, heads):
-    assert Side(resources=resources).read(produce(1)).want_heads == heads
+    assert Side(resources=resources).read(produce(1)).rejectable == heads
 
 
 def test_a_request_to_a_protected_topic_is_read_again_with_its_items():

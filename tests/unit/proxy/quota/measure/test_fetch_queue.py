@@ -20,6 +20,21 @@ def test_a_reservation_ends_with_its_response_or_after_its_time():
     assert queue.end(second) == 0.0
 
 
+def test_reservations_end_in_any_order():
+    queue = FetchQueue()
+    tickets = [ticket(float(1 << number)) for number in range(5)]
+    for one in tickets:
+        queue.grant(one, 0.0)
+    left = 31.0
+    for number in (2, 0, 4, 1, 3):
+        left -= float(1 << number)
+        assert queue.end(tickets[number]) == float(1 << number)
+        assert queue.reserved(0.0) == left
+    queue.renew(tickets[2], 8, 4)
+    queue.grant(tickets[2], 1.0)
+    assert queue.reserved(1.0) == 8.0
+
+
 def test_the_line_is_ordered_by_what_connections_have_got():
     queue = FetchQueue()
     large, small = ticket(10.0, start=100.0), ticket(3.0, start=50.0)
@@ -64,9 +79,10 @@ def test_who_was_idle_gains_nothing_by_it():
 def test_the_next_fetch_begins_where_the_last_one_ended():
     queue = FetchQueue()
     first = ticket(10.0, start=40.0)
-    after = queue.successor(first, 300, 300)
-    assert (after.size, after.start) == (300.0, 340.0)
-    assert queue.successor(first, 300, 0).start == 40.0, "nothing was delivered"
+    queue.renew(first, 300, 300)
+    assert (first.size, first.start) == (300.0, 340.0)
+    queue.renew(first, 200, 0)
+    assert (first.size, first.start) == (200.0, 340.0), "nothing was delivered"
 
 
 def test_a_long_line_is_estimated():

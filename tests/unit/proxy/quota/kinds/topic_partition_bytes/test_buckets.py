@@ -143,3 +143,39 @@ def test_idle_state_is_dropped():
     made.find("orders", 1, 10.0)
     made.forget_idle(3600.0)
     assert shown(made) == [("orders", 1, 1000.0)]
+
+
+def test_partitions_are_found_in_any_order_also_after_some_were_dropped():
+    made = buckets(ALL)
+    messages = [
+        ("orders", [0, 1, 2]),
+        ("orders", [0, 1, 2]),
+        ("others", [2, 1]),
+        ("orders", [2, 0, 2, 2, 1]),
+        ("orders", [5, 0]),
+    ]
+    found = {}
+    for topic, partitions in messages * 2:
+        for partition in partitions:
+            limited = made.find(topic, partition, 0.0)
+            assert found.setdefault((topic, partition), limited) is limited
+            assert (limited.bucket.topic, limited.bucket.partition) == (topic, partition)
+    assert len(set(found.values())) == 6
+    made.find("orders", 1, 0.0).bucket.record(1, 3599.0)
+    made.forget_idle(3600.0)
+    assert shown(made) == [("orders", 1, 1000.0)]
+    for (topic, partition), limited in found.items():
+        again = made.find(topic, partition, 3600.0)
+        assert (again is limited) == ((topic, partition) == ("orders", 1))
+        assert (again.bucket.topic, again.bucket.partition) == (topic, partition)
+
+
+def test_a_client_cannot_name_a_dropped_partition():
+    made = buckets()
+    one = made.find("orders", 0, 0.0)
+    made.find("orders", 1, 0.0)
+    made.find("orders", 0, 0.0)
+    made.forget_idle(3600.0)
+    for partition in range(-3, 3):
+        assert made.used("orders", partition) is None
+    assert made.find("orders", -2, 3600.0) is not one

@@ -1,0 +1,182 @@
+"""`python -m bench.instructions`: the instructions that the proxy executes for a request and its response.
+
+The proxy runs under valgrind's callgrind, which counts the instructions of the process outside the kernel,
+from a socket's event until the event loop handles the next one. Unlike times, the counts do not depend on
+what else the machine does. There is one connection with one request in flight, so the proxy reads each
+request and each response on its own. Callgrind counts each byte that the processor copies with `rep movsb` as
+an instruction.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from bench.load.client import BUFFER_SIZE, Client
+from bench.load.cold import NODE_ID
+from bench.load.drive import Load, connect
+from bench.load.poller import Poller
+from bench.load.schedule import Schedule
+from bench.peers import quota_proxy
+from bench.peers.peer import HOST, Setting, free_ports, launch
+from bench.peers.tls import make_certificate
+from bench.rounds import fake_broker
+
+TENANTS: Final = 1000
+COUNTED: Final = "uv__stream_io"
+"""libuv's function for the events of a socket. What the proxy does at intervals is not in it: under
+callgrind, which makes everything fifty times slower, that would be more than the requests.
+"""
+WARM_UP: Final = 50
+REQUESTS: Final = 500
+START_SECONDS: Final = 300.0
+DUMP_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of request."""
+
+    name: str
+    kind: str
+    size: int
+    partitions: int
+    tls: bool = False
+
+
+CASES: Final = (
+    Case("produce_1", "produce", 120, 1),
+    Case("produce_24", "produce", 900, 24),
+    Case("fetch_1", "fetch", 120, 1),
+    Case("fetch_24", "fetch", 900, 24),
+    Case("produce_tls", "produce", 120, 1, tls=True),
+)
+ENFORCED: Final = ("nothing", "client", "all")
+
+
+def setting(enforced: str, port: int, folder: Path, tls: bool) -> Setting:
+    """What a proxy enforces: nothing, the byte quotas of clients, or all kinds with usage events."""
+    client = Setting(port, TENANTS, folder, tls, start_seconds=START_SECONDS)
+    if enforced == "nothing":
+        return replace(client, tenants=0)
+    return client if enforced == "client" else replace(client, kinds=quota_proxy.KINDS)
+
+
+@contextmanager
+def counted(where: Setting, checkout: Path, keep: Path) -> Iterator[tuple[int, int]]:
+    """Run the proxy of a checkout under callgrind, not counting yet; the values are its port and pid."""
+    bootstrap, admin, port = free_ports(3)
+    document = quota_proxy.configuration(
+        where, bootstrap=bootstrap, admin=admin, broker_port_base=port - NODE_ID
+    )
+    file = where.folder / "proxy.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    command = [
+        *("valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={keep}"),
+        f"--toggle-collect={COUNTED}",
+        *(sys.executable, "-P", "-m", "proxy", "run", "--config", str(file)),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    ready = quota_proxy.readiness(admin)
+    with launch("proxy", command, where, port, environment=environment, ready=ready) as running:
+        assert running.pid is not None, "launch() has started a process"
+        yield port, running.pid
+
+
+def control(pid: int, *options: str) -> None:
+    """Tell callgrind in a process to do something."""
+    subprocess.run(["callgrind_control", *options, str(pid)], check=True, capture_output=True)
+
+
+def total(file: Path) -> int:
+    """The instructions in a dump of callgrind, which may not be complete yet."""
+    deadline = time.monotonic() + DUMP_SECONDS
+    while time.monotonic() < deadline:
+        if file.exists():
+            for line in file.read_text(errors="replace").splitlines():
+                if line.startswith(("totals:", "summary:")):
+                    return int(line.split()[1])
+        time.sleep(0.1)
+    raise TimeoutError(f"callgrind has not written {file}")
+
+
+def measure(case: Case, port: int, pid: int, folder: Path, keep: Path, dump: int) -> float:
+    """The instructions per request; `dump` is the number of the process's dumps before."""
+    load = Load(case.kind, case.size, case.partitions, 1, 1, 0.0, REQUESTS, quota_proxy.TENANT, TENANTS)
+    poller = Poller()
+    schedule = Schedule(poller)
+    tls_ca = str(make_certificate(folder).certificate) if case.tls else None
+    sock = connect(f"{HOST}:{port}", tls_ca)
+    client = Client(sock, load.frames(0), poller, bytearray(BUFFER_SIZE), schedule.on_response)
+    schedule.closed_loop([client], WARM_UP, 1)
+    control(pid, "--instr=on")
+    schedule.closed_loop([client], WARM_UP, 1)
+    control(pid, "--zero")
+    schedule.closed_loop([client], REQUESTS, 1)
+    control(pid, "--dump")
+    control(pid, "--instr=off")
+    client.close()
+    return total(Path(f"{keep}.{dump + 1}")) / REQUESTS
+
+
+def run(cases: list[Case], enforced: str, checkout: Path, keep: Path | None) -> dict[str, float]:
+    """Measure the cases with one proxy, and one more for those over TLS."""
+    found: dict[str, float] = {}
+    for tls in (False, True):
+        chosen = [case for case in cases if case.tls == tls]
+        if not chosen:
+            continue
+        with tempfile.TemporaryDirectory(prefix="bench-") as name:
+            folder = Path(name)
+            with fake_broker(folder, join=False) as port:
+                out = folder / "callgrind.out"
+                with counted(setting(enforced, port, folder, tls), checkout, out) as (proxy_port, pid):
+                    for dump, case in enumerate(chosen):
+                        found[case.name] = measure(case, proxy_port, pid, folder, out, dump)
+                        if keep is not None:
+                            shutil.copy(f"{out}.{dump + 1}", keep / f"{enforced}-{case.name}.callgrind")
+    return found
+
+
+def report(found: dict[str, dict[str, float]], cases: list[Case]) -> list[str]:
+    """Format the counts as Markdown, by what is enforced and by case."""
+    lines = [f"| enforced | {' | '.join(case.name for case in cases)} |", f"|---{'|---:' * len(cases)}|"]
+    for enforced, counts in found.items():
+        lines.append(f"| {enforced} | {' | '.join(f'{counts[case.name]:,.0f}' for case in cases)} |")
+    return lines
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
+    parser.add_argument(
+        "--case", action="append", default=[], choices=[case.name for case in CASES], help="repeatable"
+    )
+    parser.add_argument("--enforced", action="append", default=[], choices=ENFORCED, help="repeatable")
+    parser.add_argument(
+        "--checkout", type=Path, default=Path.cwd(), help="the sources, and compiled files, to measure"
+    )
+    parser.add_argument("--keep", type=Path, help="a folder for callgrind's files, for callgrind_annotate")
+    options = parser.parse_args()
+    cases = [case for case in CASES if not options.case or case.name in options.case]
+    if shutil.which("callgrind_control") is None:
+        sys.exit("bench.instructions: callgrind_control is not installed; install the package valgrind")
+    found = {
+        enforced: run(cases, enforced, options.checkout.resolve(), options.keep)
+        for enforced in options.enforced or ENFORCED
+    }
+    print("\n".join(report(found, cases)))
+
+
+if __name__ == "__main__":
+    main()
