@@ -199,7 +199,7 @@ $(INSTALLED): pyproject.toml setup.py
 	echo "Installing the project and its tools into $(VENV)"; \
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
 	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
-	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[demo,pipeline]' --group dev
+	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[demo,pipeline]' --group dev --group bench
 	@$(PYTHON) -m pip install -qq --only-binary :all: --group fuzz 2>/dev/null || \
 		echo "There is no atheris for this platform: make fuzz does without the guidance of coverage"
 	@echo "Fetching Spark's Kafka source from Maven Central"

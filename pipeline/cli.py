@@ -1,6 +1,7 @@
 """The `quota-pipeline` command. Exit codes: 0 success, 1 failure, 2 invalid input."""
 
 import math
+import re
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -19,6 +20,8 @@ except ModuleNotFoundError as missing:
 
 from pipeline.access import PLAINTEXT, read_access
 from pipeline.errors import InputError, PipelineError
+from pipeline.formats import FORMATS as TABLE_FORMATS
+from pipeline.formats import PARQUET
 from pipeline.jobs import batch, plan_move
 from pipeline.jobs.job import Job, Options
 from pipeline.jobs.report import ReportOptions, write_report
@@ -33,6 +36,7 @@ from pipeline.transforms.usage import DAY, HOUR
 from pipeline.window import make_window
 
 FILE = click.Path(path_type=Path)
+_TABLE_NAME = re.compile(r"(?:\w+|`[^`]+`)(?:\.(?:\w+|`[^`]+`))*")
 
 
 class Finite(click.FloatRange):
@@ -125,6 +129,8 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
         kafka: tuple[str, ...],
         form: str | None,
         access: Path | None,
+        table_format: str = PARQUET,
+        catalog_table: str | None = None,
         **own: object,
     ) -> None:
         if not out:
@@ -133,9 +139,34 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
         settings = _settings("--conf", conf), _settings("--kafka", kafka)
         folder = local_path(out).rstrip("/") or "/"
         login = PLAINTEXT if access is None else read_access(access)
-        run(Options(events or "", folder, window, master, *settings, form, login), **own)
+        if catalog_table is not None and not _TABLE_NAME.fullmatch(catalog_table):
+            raise InputError(
+                f"--catalog-table {catalog_table} is no name; expected, for example, catalog.schema.table"
+            )
+        run(
+            Options(
+                events or "", folder, window, master, *settings, form, login, table_format, catalog_table
+            ),
+            **own,
+        )
 
     return command
+
+
+def in_lake(run: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of jobs that write one table."""
+    with_format = click.option(
+        "--format",
+        "table_format",
+        type=click.Choice(TABLE_FORMATS),
+        default=PARQUET,
+        show_default=True,
+        help="Format of the table.",
+    )
+    with_name = click.option(
+        "--catalog-table", metavar="NAME", help="Make the table known to Spark's catalog by this name."
+    )
+    return with_format(with_name(run))
 
 
 def _settings(option: str, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -146,6 +177,7 @@ def _settings(option: str, given: tuple[str, ...]) -> tuple[tuple[str, str], ...
 
 
 @job
+@in_lake
 @click.option("--by", type=click.Choice([HOUR, DAY]), default=HOUR, show_default=True)
 def usage(job: Job, by: str) -> None:
     """Write bytes, requests and rates by tenant, partition and hour."""
@@ -153,6 +185,7 @@ def usage(job: Job, by: str) -> None:
 
 
 @job
+@in_lake
 @click.option(
     "--stream",
     type=click.Choice(MODES),
@@ -175,25 +208,44 @@ def usage(job: Job, by: str) -> None:
     help="Read the topic from its first record, and skip the events that the tables have. Use it if the "
     "checkpoint is lost or the topic was truncated.",
 )
+@click.option(
+    "--max-offsets-per-trigger",
+    "most",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Most records of a stream's batch; by default, all that there are.",
+)
+@click.option(
+    "--compact", is_flag=True, help="Join small files of the table: at the end, and a stream once per hour."
+)
 def ingest(
-    job: Job, stream: str | None, late: str, every: float, checkpoint: str | None, recover: bool
+    job: Job,
+    stream: str | None,
+    late: str,
+    every: float,
+    checkpoint: str | None,
+    recover: bool,
+    most: int | None,
+    compact: bool,
 ) -> None:
     """Write events to a table by date, each event once."""
     if stream is None:
         if recover:
             raise InputError("--recover requires --stream; without --stream, every run reads all events")
-        batch.append(job)
+        batch.append(job, compact=compact)
     else:
-        run_stream(job, StreamOptions(stream, late, every, checkpoint, recover))
+        run_stream(job, StreamOptions(stream, late, every, checkpoint, recover, most, compact))
 
 
 @job
+@in_lake
 def throttle(job: Job) -> None:
     """Write the throttling and rejections of each tenant, by hour."""
     batch.write_throttle(job)
 
 
 @job
+@in_lake
 @click.option("--prices", required=True, type=FILE, help="YAML file with prices.")
 def chargeback(job: Job, prices: Path) -> None:
     """Write the cost of each tenant; the amounts add up exactly to the cluster's bill."""
@@ -267,6 +319,7 @@ def recommend(
 
 
 @job
+@in_lake
 @click.option(
     "--quotas",
     required=True,

@@ -50,6 +50,10 @@ _ADVICE: Final = (
         "run spark-submit with --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION (of Spark)",
     ),
     (
+        r"find (?:the )?data source: (?:delta|iceberg)",
+        "name the format with --format or --events-format; with spark-submit, add the package by --packages",
+    ),
+    (
         r"ConnectException|UnknownHostException|Connection refused",
         "check the address, and that the server runs",
     ),

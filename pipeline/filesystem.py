@@ -38,6 +38,11 @@ class FilePath:
         """Whether the folder, or a folder in it, has a file that Spark reads and whose name ends so."""
         return next(self._names(suffix), None) is not None
 
+    def is_same(self, other: "FilePath") -> bool:
+        """Whether both name the same file or folder."""
+        mine, its = (each._files.makeQualified(each._path) for each in (self, other))
+        return bool(mine.equals(its))
+
     def delete(self) -> None:
         """Delete the file, or the folder with what is in it; do nothing if there is none."""
         self._files.delete(self._path, True)
@@ -47,6 +52,18 @@ class FilePath:
         if not self.exists():
             return []
         return [found.getPath().getName() for found in self._files.listStatus(self._path)]
+
+    def sizes(self, suffix: str) -> dict[str, int]:
+        """Return the sizes in bytes of the files in this folder that Spark reads and whose names end so."""
+        if not self.exists():
+            return {}
+        found = [each for each in self._files.listStatus(self._path) if each.isFile()]
+        sizes = {each.getPath().getName(): int(each.getLen()) for each in found}
+        return {
+            name: size
+            for name, size in sizes.items()
+            if name.endswith(suffix) and not name.startswith(_HIDDEN)
+        }
 
     def child(self, name: str) -> "FilePath":
         """Return a file or folder in this folder."""

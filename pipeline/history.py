@@ -6,17 +6,17 @@ too. Of a date that the window covers in part, the hours outside the window stay
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipeline.dates import DATE, Dates
 from pipeline.filesystem import FilePath, literal
 from pipeline.tables import table_folder
 from pipeline.window import Window
 
-DATE: Final = "date"
 _FOLDER: Final = re.compile(rf"{DATE}=(\d{{4}}-\d\d-\d\d)")
 _OLD_FOLDER: Final = re.compile(rf"\.({DATE}=.*)\.old")
 
@@ -37,8 +37,7 @@ class History:
         self, table: DataFrame, out: str, name: str, window: Window, *, whole_days: bool = False
     ) -> None:
         self._table: Final = table.withColumn(DATE, F.col("hour").cast(DATE))
-        self._window: Final = window
-        self._whole_days: Final = whole_days
+        self._dates: Final = Dates(window, whole_days)
         self._folder: Final = FilePath(table.sparkSession, table_folder(out, name))
         self._aside: Final = self._folder.beside("new")
 
@@ -56,13 +55,13 @@ class History:
             by_date = self._table.hint("rebalance", DATE)
             by_date.write.mode("overwrite").partitionBy(DATE).parquet(str(self._aside))
             computed = _dates(self._aside)
-            gone = {day for day in before - computed if self._replaces(day)}
+            gone = {day for day in before - computed if self._dates.replaces(day)}
             self._keep_others(before, computed | gone)
             self._swap(before, gone)
         except BaseException:
             self._aside.delete()
             raise
-        of_run = F.col(DATE).isin(sorted(computed)) & self._in_window()
+        of_run = F.col(DATE).isin(sorted(computed)) & self._dates.has_hour()
         return Written(str(self._folder), self._read().where(of_run), sorted(gone - _dates(self._folder)))
 
     def _repair(self) -> None:
@@ -77,12 +76,12 @@ class History:
         of the replaced dates, and the other dates of a table that is not by date.
         """
         if before:
-            edges = [] if self._whole_days else [day for day in replaced & before if self._has_part_of(day)]
+            edges = self._dates.edges(replaced & before)
             if not edges:
                 return
-            stays = F.col(DATE).isin(sorted(edges)) & ~self._in_window()
+            stays = F.col(DATE).isin(edges) & ~self._dates.has_hour()
         elif self._folder.has_files(".parquet"):
-            stays = ~(self._is_replaced(replaced) & self._in_window())
+            stays = ~(self._dates.are(replaced) & self._dates.has_hour())
         else:
             return
         self._read().where(stays).write.mode("append").partitionBy(DATE).parquet(str(self._aside))
@@ -106,35 +105,6 @@ class History:
         found = self._table.sparkSession.read.schema(self._table.schema).parquet(literal(str(self._folder)))
         return found.withColumn(DATE, F.col("hour").cast(DATE))
 
-    def _replaces(self, day: date) -> bool:
-        """Whether the window has both ends, and the day, in whole or in part."""
-        if self._window.start_ms is None or self._window.end_ms is None:
-            return False
-        return _start_ms(day) < self._window.end_ms and self._window.start_ms < _start_ms(_next(day))
-
-    def _has_part_of(self, day: date) -> bool:
-        """Whether the window begins or ends within the day."""
-        ends = (self._window.start_ms, self._window.end_ms)
-        return any(end is not None and _start_ms(day) < end < _start_ms(_next(day)) for end in ends)
-
-    def _is_replaced(self, replaced: set[date]) -> Column:
-        start, end = self._window.start_ms, self._window.end_ms
-        found = F.col(DATE).isin(sorted(replaced))
-        if start is None or end is None:
-            return found
-        return found | (F.col(DATE).between(_day(start), _day(end - 1)))
-
-    def _in_window(self) -> Column:
-        """Whether the window has the row's hour, or a part of it."""
-        hour, found = F.col("hour"), F.lit(True)
-        if self._whole_days:
-            return found
-        if self._window.start_ms is not None:
-            found &= hour >= F.date_trunc("hour", F.timestamp_millis(F.lit(self._window.start_ms)))
-        if self._window.end_ms is not None:
-            found &= hour < F.timestamp_millis(F.lit(self._window.end_ms))
-        return found
-
 
 def _dates(folder: FilePath) -> set[date]:
     """The dates that a table has."""
@@ -144,15 +114,3 @@ def _dates(folder: FilePath) -> set[date]:
 
 def _folder(day: date) -> str:
     return f"{DATE}={day.isoformat()}"
-
-
-def _start_ms(day: date) -> int:
-    return round(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
-
-
-def _next(day: date) -> date:
-    return day + timedelta(days=1)
-
-
-def _day(time_ms: int) -> date:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).date()

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,23 +27,34 @@ _HERE: Final = Path(__file__).parent
 LOCAL: Final = "local[*]"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """The environment variable that `spark-submit` sets for the Python process that it starts."""
-_ADDED: Final = {"spark.jars.packages": ",", "spark.driver.extraJavaOptions": " "}
+_ADDED: Final = {
+    "spark.jars.packages": ",",
+    "spark.driver.extraJavaOptions": " ",
+    "spark.sql.extensions": ",",
+}
 """Settings that are lists, with their separators."""
 _SQL: Final = {
     "spark.sql.session.timeZone": "UTC",
     # Keep the partitioning of Job.kept_events(), so that most tables need no further shuffle.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
+    # Rows that are in order, as those of deduplicate(), need no hash table.
+    "spark.sql.execution.replaceHashWithSortAgg": "true",
 }
 """Settings that jobs rely on."""
 
 
 def make_session(
-    master: str | None = LOCAL, *, kafka: bool = False, settings: Mapping[str, str] | None = None
+    master: str | None = LOCAL,
+    *,
+    kafka: bool = False,
+    packages: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Make a session in UTC. `settings` override the defaults, or add to those of _ADDED. Raises
     PipelineError.
 
-    `master`: None for that of `spark-submit`, which has then started this process, or else LOCAL.
+    `packages`: the Maven coordinates of what the formats of tables need. `master`: None for that of
+    `spark-submit`, which has then started this process, or else LOCAL.
     """
     # Spark's workers would otherwise take the first python3 on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -53,13 +64,14 @@ def make_session(
     builder = SparkSession.builder if submitted else SparkSession.builder.appName("quota-pipeline")
     if master is not None:
         builder = builder.master(master)
-    defaults = _SQL if submitted else _defaults(master or LOCAL, kafka=kafka)
+    wanted = [KAFKA_PACKAGE, *packages] if kafka else list(packages)
+    defaults = _SQL if submitted else _defaults(master or LOCAL, wanted)
     if SparkSession.getActiveSession() is not None:
         # The session's owner has chosen its shuffle partitions.
         defaults = {key: value for key, value in defaults.items() if key != SHUFFLE_PARTITIONS}
     for key, value in merged(defaults, settings or {}).items():
         builder = builder.config(key, value)
-    spark = _start(builder, master or "the master of spark-submit", attempts=_FETCH_ATTEMPTS if kafka else 1)
+    spark = _start(builder, master or "the master of spark-submit", attempts=_FETCH_ATTEMPTS if wanted else 1)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -81,12 +93,12 @@ def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSe
             return _start(builder, master, attempts - 1)
         raise PipelineError(
             f"Spark did not start on {master}: {cause_of(error)}; check that Java {_JAVA} or newer is "
-            "installed and the master is reachable. The first run with a kafka:// source also needs Maven "
-            "Central. See the messages of Spark above"
+            "installed and the master is reachable. The first run with a kafka:// source, or with a "
+            "format other than Parquet, also needs Maven Central. See the messages of Spark above"
         ) from error
 
 
-def _defaults(master: str, *, kafka: bool) -> dict[str, str]:
+def _defaults(master: str, packages: Sequence[str]) -> dict[str, str]:
     log = (_HERE / "log4j2.properties").as_uri()
     settings = {
         **_SQL,
@@ -103,9 +115,9 @@ def _defaults(master: str, *, kafka: bool) -> dict[str, str]:
             "spark.driver.memory": "2g",
             SHUFFLE_PARTITIONS: LOCAL_SHUFFLE_PARTITIONS,
         }
-    if kafka:
+    if packages:
         settings |= {
-            "spark.jars.packages": KAFKA_PACKAGE,
+            "spark.jars.packages": ",".join(packages),
             "spark.jars.ivySettings": str(_HERE / "ivysettings.xml"),
         }
     return settings

@@ -8,17 +8,19 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from pipeline.dates import DATE, near
 from pipeline.errors import InputError
 from pipeline.filesystem import FilePath, literal
+from pipeline.formats import DELTA, ICEBERG, LOGS, PARQUET, format_of
 from pipeline.schema import EVENT, names
-from pipeline.transforms.duplicates import PLACE, place_in_files, place_in_topic
+from pipeline.transforms.duplicates import PLACE, place_in_files, place_in_iceberg, place_in_topic
 from pipeline.transforms.events import checked_lines, checked_rows
+from pipeline.window import ALWAYS, Window
 
 LINES: Final = "lines"
-PARQUET: Final = "parquet"
 FILES: Final = "files"
 """LINES or PARQUET: the files themselves tell, once Spark can list them."""
-FORMATS: Final = (LINES, PARQUET)
+FORMATS: Final = (LINES, PARQUET, DELTA, ICEBERG)
 KAFKA: Final = "kafka"
 _KAFKA: Final = re.compile(r"kafka://([^/]+:\d+(?:,[^/]+:\d+)*)/([a-zA-Z0-9._-]{1,249})")
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+)://")
@@ -26,7 +28,7 @@ _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+)://")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`kind` is LINES, PARQUET, FILES or KAFKA; `place` is a path, or HOST:PORT of brokers, separated by
+    """`kind` is one of FORMATS, FILES or KAFKA; `place` is a path, or HOST:PORT of brokers, separated by
     commas; `settings` are Kafka client settings, such as security.protocol.
     """
 
@@ -39,7 +41,7 @@ class Source:
 def parse_source(text: str, settings: tuple[tuple[str, str], ...] = (), form: str | None = None) -> Source:
     """Parse --events: a local file or folder, a URL that Spark can read, or a Kafka topic.
 
-    `form` is LINES or PARQUET; None: the files tell.
+    `form` is one of FORMATS; None: the files tell.
     """
     if not text:
         raise InputError("--events is empty; it takes a file, a folder or kafka://HOST:PORT/TOPIC")
@@ -57,7 +59,7 @@ def parse_source(text: str, settings: tuple[tuple[str, str], ...] = (), form: st
             raise InputError(
                 f"{path} does not exist; --events takes a file, a folder or kafka://HOST:PORT/TOPIC"
             )
-        return Source(form or (PARQUET if _is_parquet(path) else LINES), str(path.resolve()))
+        return Source(form or _local_kind(path), str(path.resolve()))
     except OSError as error:
         raise InputError(f"--events {path} cannot be read: {error.strerror}") from error
 
@@ -67,25 +69,43 @@ def local_path(text: str) -> str:
     return re.sub("^file:(//)?(?=/)", "", text)
 
 
-def _is_parquet(path: Path) -> bool:
-    if path.is_dir():
-        return next(path.rglob("*.parquet"), None) is not None
-    return path.suffix == ".parquet"
+def _local_kind(path: Path) -> str:
+    if not path.is_dir():
+        return PARQUET if path.suffix == ".parquet" else LINES
+    for form, log in LOGS.items():
+        if next(path.glob(log), None) is not None:
+            return form
+    return LINES if next(path.rglob("*.parquet"), None) is None else PARQUET
 
 
-def read_checked(spark: SparkSession, source: Source) -> DataFrame:
-    """Read the event columns, `raw`, PLACE, and `reason`, which is null for an event."""
+def read_checked(spark: SparkSession, source: Source, window: Window = ALWAYS) -> DataFrame:
+    """Read the event columns, `raw`, PLACE, and `reason`, which is null for an event.
+
+    Of a table by date, only dates near the window are read.
+    """
     if source.kind == FILES:
         source = replace(source, kind=_kind_of(spark, source.place))
-    if source.kind == PARQUET:
-        found = spark.read.parquet(literal(source.place))
+    if source.kind in (PARQUET, DELTA, ICEBERG):
+        found = _rows(spark, source, window)
         missing = [name for name in names(EVENT) if name not in found.columns]
         if missing:
             raise InputError(
                 f"{source.place} has no usage events: the columns {', '.join(missing)} are missing"
             )
-        return checked_rows(found.select(*names(EVENT), place_in_files().alias(PLACE)))
+        place = place_in_iceberg() if source.kind == ICEBERG else place_in_files()
+        return checked_rows(found.select(*names(EVENT), place.alias(PLACE)))
     return checked_lines(read_lines(spark, source))
+
+
+def _rows(spark: SparkSession, source: Source, window: Window) -> DataFrame:
+    if source.kind == PARQUET:
+        found = spark.read.parquet(literal(source.place))
+        by_date = any(name.startswith(f"{DATE}=") for name in FilePath(spark, source.place).names())
+    else:
+        found = spark.read.format(source.kind).load(source.place)
+        by_date = True
+    by_date = by_date and dict(found.dtypes).get(DATE) == "date"
+    return found.where(near(window)) if by_date else found
 
 
 def _kind_of(spark: SparkSession, place: str) -> str:
@@ -94,7 +114,7 @@ def _kind_of(spark: SparkSession, place: str) -> str:
         raise InputError(
             f"{place} does not exist; --events takes a file, a folder or kafka://HOST:PORT/TOPIC"
         )
-    return PARQUET if place.endswith(".parquet") or files.has_files(".parquet") else LINES
+    return format_of(spark, place) or (PARQUET if place.endswith(".parquet") else LINES)
 
 
 def read_lines(spark: SparkSession, source: Source) -> DataFrame:
@@ -115,11 +135,12 @@ def read_lines(spark: SparkSession, source: Source) -> DataFrame:
     return kafka_texts(records)
 
 
-def stream_lines(spark: SparkSession, source: Source) -> DataFrame:
-    """Read `raw` and PLACE from a Kafka topic as a stream."""
+def stream_lines(spark: SparkSession, source: Source, most: int | None = None) -> DataFrame:
+    """Read `raw` and PLACE from a Kafka topic as a stream, at most so many records in a batch."""
+    limit = {} if most is None else {"maxOffsetsPerTrigger": str(most)}
     return kafka_texts(
         spark.readStream.format("kafka")
-        .options(**kafka_options(source))
+        .options(**kafka_options(source), **limit)
         .option("startingOffsets", "earliest")
         .load()
     )

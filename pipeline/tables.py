@@ -11,8 +11,8 @@ from pipeline.filesystem import FilePath, literal
 from pipeline.observed import Observed
 from pipeline.schema import EVENT, names
 from pipeline.sources import Source, read_checked
-from pipeline.transforms.duplicates import CONTRADICTED, IS_KNOWN, contradictions, deduplicate
-from pipeline.transforms.events import bad, good, span, with_date, within
+from pipeline.transforms.duplicates import CONTRADICTED, EVENT_HOUR, IS_KNOWN, contradictions, deduplicate
+from pipeline.transforms.events import bad, good, span, within
 from pipeline.window import Window
 
 QUARANTINE_TABLE: Final = "quarantine"
@@ -37,11 +37,11 @@ def write_table(table: DataFrame, out: str, name: str) -> str:
     return str(folder)
 
 
-def append_events(events: DataFrame, out: str) -> int:
-    """Append events to the table, by date; return their number."""
-    added = Observed(with_date(events), rows=F.count(F.lit(1)))
-    added.table.write.mode("append").partitionBy("date").parquet(events_folder(out))
-    return int(added.get()["rows"])
+def append_parquet(rows: DataFrame, out: str, name: str) -> str:
+    """Append rows to a table by date; return its folder."""
+    folder = table_folder(out, name)
+    rows.write.mode("append").partitionBy("date").parquet(folder)
+    return folder
 
 
 def add_distinct(rows: DataFrame, folder: str) -> None:
@@ -111,7 +111,7 @@ class Events:
     """The events of a source, and its lines or rows that do not count."""
 
     def __init__(self, spark: SparkSession, source: Source, window: Window) -> None:
-        self._checked: Final = read_checked(spark, source)
+        self._checked: Final = read_checked(spark, source, window)
         self._window: Final = window
         self._seen = self._observed()
         self._selected: DataFrame | None = None
@@ -133,7 +133,7 @@ class Events:
         unique = deduplicate(some(within(good(self._seen.table), self._window)), known)
         self._doubted = Observed(unique, contradicted=F.count_if(CONTRADICTED))
         found = self._doubted.table
-        return (found if known is None else found.where(~F.col(IS_KNOWN))).select(*names(EVENT))
+        return (found if known is None else found.where(~F.col(IS_KNOWN))).select(*names(EVENT), EVENT_HOUR)
 
     def _observed(self) -> Observed:
         first, end = span(self._window)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from pipeline.errors import InputError
 
@@ -12,6 +13,9 @@ class Window:
 
     start_ms: int | None = None
     end_ms: int | None = None
+
+
+ALWAYS: Final = Window()
 
 
 def parse_time(text: str) -> int:

@@ -1,10 +1,9 @@
 """`python -m bench.pipeline [--events 1000000 10000000 50000000] [--jobs usage ...]`: what each job costs.
 
-Events are generated once per size, as Parquet, and kept under --folder. Every job runs in a session of its
-own; its time excludes the start of Spark. pandas does the same work for comparison, as long as it has the
-memory. The results are merged into bench/results/pipeline.json, where they replace the results of the same
-job and size, so that sizes can be measured in separate runs. A line over all sizes gives the fixed cost of a
-job and its events per second.
+Events are generated once per size and format, and kept under --folder. Every job is a command of its own,
+with the start of Spark. DuckDB and Polars compute the same tables for comparison. The results are merged into
+bench/results/pipeline.json, where they replace the results of the same job and size, so that sizes can be
+measured in separate runs. A line over all sizes gives the fixed cost of a job and its events per second.
 """
 
 import argparse
@@ -14,8 +13,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -23,18 +24,22 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.page import RESULTS
-from bench.pipeline import in_pandas
 from bench.pipeline.cost import MOST_OFF, Result, fit
 
 ROOT: Final = Path(__file__).parent.parent.parent
 FILE: Final = RESULTS / "pipeline.json"
-Key = tuple[str, str, int]
-"""Tool, job, events."""
+Key = tuple[str, str, str, int]
+"""Tool, job, format, events."""
 JOBS: Final = ("ingest", "usage", "throttle", "chargeback", "recommend", "replay", "report")
-TOOLS: Final = ("spark", "pandas")
-PANDAS_AT_MOST: Final = 20_000_000
+PEERS: Final = ("duckdb", "polars")
+TOOLS: Final = ("spark", *PEERS)
+PEERS_JOBS: Final = ("usage", "throttle", "chargeback")
+FORMATS: Final = ("parquet", "json")
 QUOTAS: Final = """\
 quotas: {clients: [{entity: {user: <default>}, producer_byte_rate: 16000000, consumer_byte_rate: 16000000}]}
+"""
+PRICES: Final = """\
+{currency: EUR, per_gib_in: 0.10, per_gib_out: 0.05, per_million_requests: 0.20, per_partition_hour: 0.001}
 """
 
 
@@ -43,6 +48,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline")
     parser.add_argument("--events", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS))
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "bench-pipeline")
     parser.add_argument("--memory", default="4g", help="Spark's driver memory.")
     options = parser.parse_args()
@@ -51,15 +58,17 @@ def main() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     for size in sorted(options.events):
         with console.status(f"{size:,} events are made"):
-            source = generate(size, options.folder, options.memory)
+            source = generate(size, options.format, options.folder, options.memory)
         for job in options.jobs:
-            for tool in TOOLS:
-                if tool == "pandas" and (job not in in_pandas.JOBS or size > PANDAS_AT_MOST):
+            for tool in options.tools:
+                if tool in PEERS and job not in PEERS_JOBS:
                     continue
                 with console.status(f"{job} on {size:,} events with {tool}"):
-                    result = _measure(tool, job, size, source, options.folder, options.memory)
-                console.print(f"{tool} {job}: {size:,} events in {result.seconds:.1f} s")
-                results[tool, job, size] = result
+                    result = _measure(tool, job, size, options.format, source, options.memory)
+                console.print(
+                    f"{tool} {job}: {size:,} events in {result.seconds:.1f} s, CPU {result.cpu_seconds:.1f} s"
+                )
+                results[tool, job, options.format, size] = result
                 # Keep the results so far, in case a long run is interrupted.
                 _keep(results)
     console.print(_table(list(results.values())), _lines(list(results.values())))
@@ -70,58 +79,73 @@ def _kept() -> dict[Key, Result]:
     if not FILE.exists():
         return {}
     found = [Result(**each) for each in json.loads(FILE.read_text())]
-    return {(each.tool, each.job, each.events): each for each in found}
+    return {(each.tool, each.job, each.form, each.events): each for each in found}
 
 
 def _keep(results: Mapping[Key, Result]) -> None:
     FILE.write_text(json.dumps([asdict(each) for each in results.values()], indent=2) + "\n")
 
 
-def generate(size: int, folder: Path, memory: str) -> Path:
+def generate(size: int, form: str, folder: Path, memory: str) -> Path:
     """Return the folder of so many events over one day; generate it if it is missing."""
-    place = folder / f"events-{size}"
+    place = folder / f"{form}-{size}"
     if not (place / "_SUCCESS").exists():
-        command = [sys.executable, "-m", "bench.pipeline.generate", "--format", "parquet"]
+        command = [sys.executable, "-m", "bench.pipeline.generate", "--format", form]
         command += ["--events", str(size), "--hours", "24", "--out", str(place)]
         environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--driver-memory {memory} pyspark-shell"}
         subprocess.run(command, check=True, cwd=ROOT, env=environment)
     return place
 
 
-def _measure(tool: str, job: str, size: int, source: Path, folder: Path, memory: str) -> Result:
-    out = folder / "out"
-    quotas, prices = folder / "quotas.yaml", ROOT / "config" / "pipeline" / "prices.yaml"
+def _measure(tool: str, job: str, size: int, form: str, source: Path, memory: str) -> Result:
+    folder = source.parent
+    out, quotas, prices = folder / "out", folder / "quotas.yaml", folder / "prices.yaml"
     quotas.write_text(QUOTAS)
-    module = "bench.pipeline.job" if tool == "spark" else "bench.pipeline.in_pandas"
-    command = [sys.executable, "-m", module, job, str(source), str(out), str(quotas), str(prices), memory]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    prices.write_text(PRICES)
+    if tool in PEERS:
+        command = [f"bench.pipeline.in_{tool}", job, str(source), str(out), str(prices), str(folder / tool)]
+    else:
+        command = ["bench.pipeline.job", job, str(source), str(out), str(quotas), str(prices), memory]
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    seconds = time.monotonic() - began
     if done.returncode:
-        raise SystemExit(f"{tool} {job} on {size:,} events failed: {done.stderr[-2000:]}")
+        raise SystemExit(
+            f"{tool} {job} on {size:,} events failed: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )
     shutil.rmtree(out)
     said = json.loads(done.stdout.splitlines()[-1])
-    return Result(tool, job, size, said["seconds"], said["megabytes"])
+    return Result(tool, job, form, size, seconds, said["cpu_seconds"], said["megabytes"])
 
 
 def _table(results: Sequence[Result]) -> Table:
-    table = Table("job", "tool", "events", "seconds", "events/s", "memory MB")
-    for each in sorted(results, key=lambda each: (JOBS.index(each.job), each.tool, each.events)):
-        figures = (f"{each.seconds:.1f}", f"{each.rate:,.0f}", f"{each.megabytes:,.0f}")
-        table.add_row(each.job, each.tool, f"{each.events:,}", *figures)
+    table = Table("job", "format", "events", "tool", "seconds", "CPU seconds", "events/s", "memory MB")
+    for each in sorted(results, key=lambda each: (JOBS.index(each.job), each.form, each.events, each.tool)):
+        figures = (
+            f"{each.seconds:.1f}",
+            f"{each.cpu_seconds:.1f}",
+            f"{each.rate:,.0f}",
+            f"{each.megabytes:,.0f}",
+        )
+        table.add_row(each.job, each.form, f"{each.events:,}", each.tool, *figures)
     return table
 
 
 def _lines(results: Sequence[Result]) -> Table:
-    table = Table("job", "tool", "fixed seconds", "events/s above", "farthest off", f"within {MOST_OFF:.0%}")
-    for job in JOBS:
-        for tool in TOOLS:
-            found = [each for each in results if (each.tool, each.job) == (tool, job)]
-            line = fit(found)
-            if line is None:
-                continue
-            rate = f"{1 / line.seconds_per_event:,.0f}" if line.seconds_per_event > 0 else "-"
-            # A line fits any two sizes.
-            linear = "-" if len(found) < 3 else "yes" if line.is_linear else "NO"
-            table.add_row(job, tool, f"{line.fixed_seconds:.1f}", rate, f"{line.off:.0%}", linear)
+    table = Table(
+        "job", "format", "tool", "fixed seconds", "events/s above", "farthest off", f"within {MOST_OFF:.0%}"
+    )
+    for job, form, tool in product(JOBS, FORMATS, TOOLS):
+        found = [each for each in results if (each.job, each.form, each.tool) == (job, form, tool)]
+        line = fit(found)
+        if line is None:
+            continue
+        rate = f"{1 / line.seconds_per_event:,.0f}" if line.seconds_per_event > 0 else "-"
+        # A line fits any two sizes.
+        linear = "-" if len(found) < 3 else "yes" if line.is_linear else "NO"
+        table.add_row(job, form, tool, f"{line.fixed_seconds:.1f}", rate, f"{line.off:.0%}", linear)
     return table
 
 

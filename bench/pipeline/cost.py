@@ -1,5 +1,7 @@
-"""The cost of a job: a fixed part, such as Spark's warm-up, and a part per event."""
+"""The cost of a job: a fixed part, such as Spark's start, and a part per event."""
 
+import json
+import resource
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,12 +12,16 @@ MOST_OFF: Final = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One job on so many events. `megabytes`: the peak memory of its processes together."""
+    """One job on so many events in a format. `seconds`: of the whole command. `cpu_seconds`: user and system
+    time of its processes together; `megabytes`: their peak memory.
+    """
 
     tool: str
     job: str
+    form: str
     events: int
     seconds: float
+    cpu_seconds: float
     megabytes: float
 
     @property
@@ -62,3 +68,9 @@ def fit(results: Sequence[Result]) -> Line | None:
     line = Line(mean_seconds - slope * mean_events, slope, 0.0)
     off = max(abs(each.seconds / line.seconds(each.events) - 1) for each in results)
     return Line(line.fixed_seconds, slope, off)
+
+
+def own_cost() -> str:
+    """Return the cost of this process so far as a line of JSON."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return json.dumps({"cpu_seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024})

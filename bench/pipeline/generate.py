@@ -3,8 +3,9 @@
     python -m bench.pipeline.generate --events 1000000 --hours 24 --out FOLDER [--format json|parquet]
 
 The sizes of tenants follow Zipf's law, the hours a wave with its peak in the afternoon; weekends are quiet,
-and each interval has noise. The largest tenants exceed a quota at their peak. The same arguments give the
-same events. Memory does not depend on the number of events.
+and each interval has noise. The largest tenants exceed a quota at their peak. One event of five has no topic,
+as the events of requests without records, and one of a hundred is delivered twice. The same arguments give
+the same events. Memory does not depend on the number of events.
 """
 
 import argparse
@@ -29,39 +30,60 @@ QUOTA: Final = 16e6
 PRODUCED: Final = 0.45
 """The part of the used partitions that is written."""
 PROXIES: Final = 2
-EVENTS_PER_TENANT: Final = 5000
+SESSION_MS: Final = 900_000
+"""How long a client uses a partition."""
+EVENTS_PER_TENANT: Final = 1000
+WITHOUT_TOPIC: Final = 5
+"""One event of so many has no topic."""
+DELIVERED_TWICE: Final = 0.01
 PER_TASK: Final = 2_000_000
+_START: Final = "interval_start_ms"
 
 
 def events(
     spark: SparkSession, count: int, hours: float, tenants: int | None = None, interval_ms: int = INTERVAL_MS
 ) -> DataFrame:
-    """Return so many events of schema.EVENT, rounded down to whole intervals.
+    """Return about so many events of schema.EVENT, duplicates included.
 
     By default more events mean more tenants: a larger cluster, not more traffic on the same one.
     """
     if tenants is None:
         tenants = max(count // EVENTS_PER_TENANT, 20)
     intervals = max(1, round(hours * 3_600_000 / interval_ms))
-    slots = max(1, count // intervals)
+    slots = max(1, round(count / (1 + DELIVERED_TWICE)) // intervals)
     ids = spark.range(0, intervals * slots, 1, max(2, count // PER_TASK))
     slot, interval = F.col("id") % slots, F.floor(F.col("id") / slots)
-    # A slot is a tenant's use of a partition through one API over the whole time. The exponential of a
-    # uniform number is a rank by Zipf's law.
-    rank = F.floor(F.exp(_uniform(slot, 1) * math.log(tenants)))
-    base = ids.select(
-        slot.alias("slot"),
-        (F.lit(round(START.timestamp() * 1000)) + interval * interval_ms).alias("interval_start_ms"),
-        rank.alias("rank"),
-        (_uniform(slot, 2) < PRODUCED).alias("produces"),
+    # A slot is one client's use of a partition through one API, or its requests without a topic.
+    timed = ids.select(
+        slot.alias("slot"), (F.lit(round(START.timestamp() * 1000)) + interval * interval_ms).alias(_START)
+    ).withColumn("session", F.floor(F.col(_START) / SESSION_MS))
+    base = timed.select(
+        "slot",
+        _START,
+        _rank(slots, tenants).alias("rank"),
+        (F.col("slot") % WITHOUT_TOPIC == 0).alias("topicless"),
+        (_uniform(F.col("slot"), 2) < PRODUCED).alias("produces"),
     )
-    noise = _uniform(F.struct("rank", "interval_start_ms"), 3)
+    noise = _uniform(F.struct("rank", _START), 3)
     wanted = F.lit(LARGEST_RATE) / F.col("rank") * _wave() * (0.6 + 0.8 * noise)
-    shaped = base.withColumn("wanted", wanted * interval_ms / 1000)
+    shaped = base.withColumn("wanted", F.when(F.col("topicless"), 0.0).otherwise(wanted * interval_ms / 1000))
     share = F.least("wanted", F.lit(QUOTA * interval_ms / 1000)) / _partitions(slots, tenants)
     capped = shaped.withColumn("bytes", share.cast("bigint"))
     columns = _columns(interval_ms, tenants)
-    return capped.select(*[column.alias(name) for name, column in columns.items()]).select(*names(EVENT))
+    once = capped.select(*[column.alias(name) for name, column in columns.items()]).select(*names(EVENT))
+    again = once.where(_uniform(F.struct("proxy", "partition", "client_id", _START), 4) < DELIVERED_TWICE)
+    return once.unionAll(again)
+
+
+def _rank(slots: int, tenants: int) -> Column:
+    """The rank of the slot's tenant by size, from 1. The exponential of a uniform number is a rank by Zipf's
+    law. Requests without a topic come from all tenants alike; two slots never stand for the same events.
+    """
+    zipf = F.floor(F.exp(_uniform(F.struct("slot", "session"), 1) * math.log(tenants)))
+    topicless = (F.col("slot") / WITHOUT_TOPIC).cast("bigint") + F.col("session") * (
+        slots // WITHOUT_TOPIC + 1
+    )
+    return F.when(F.col("slot") % WITHOUT_TOPIC == 0, topicless % tenants + 1).otherwise(zipf)
 
 
 def _partitions(slots: int, tenants: int) -> Column:
@@ -76,20 +98,25 @@ def _columns(interval_ms: int, tenants: int) -> dict[str, Column]:
     over = F.greatest(F.col("wanted") / (QUOTA * interval_ms / 1000) - 1, F.lit(0.0))
     requests = F.greatest(F.floor(F.col("bytes") / 65_536), F.lit(1)).cast("bigint")
     waited = F.when(over > 0, requests).otherwise(0).cast("bigint")
-    produces = F.col("produces")
+    produces, topicless = F.col("produces"), F.col("topicless")
+    proxy = (F.col("slot") % PROXIES + 1).cast("string")
     return {
         "v": F.lit(1),
         "cluster": F.lit("main"),
-        "proxy": F.concat(F.lit("proxy-"), (F.col("slot") % PROXIES + 1).cast("string")),
+        "proxy": F.concat(F.lit("kafka-quota-proxy-"), proxy, F.lit("-5f0c83a"), proxy),
         "broker": (F.col("slot") % BROKERS + 1).cast("int"),
         "listener": F.lit("clients"),
-        "interval_start_ms": F.col("interval_start_ms"),
+        _START: F.col(_START),
         "interval_ms": F.lit(interval_ms).cast("bigint"),
         "user": F.concat(F.lit("team-"), F.lpad((F.col("rank") % (tenants // 2)).cast("string"), 4, "0")),
         "client_id": F.concat(F.lit("service-"), F.col("rank").cast("string")),
-        "api": F.when(produces, F.lit("Produce")).otherwise(F.lit("Fetch")),
-        "topic": F.concat(F.lit("topic-"), (F.col("rank") % (tenants // 4)).cast("string")),
-        "partition": F.col("slot").cast("int"),
+        "api": F.when(topicless, F.lit("Metadata")).otherwise(
+            F.when(produces, F.lit("Produce")).otherwise(F.lit("Fetch"))
+        ),
+        "topic": F.when(
+            ~topicless, F.concat(F.lit("topic-"), (F.col("rank") % (tenants // 4)).cast("string"))
+        ),
+        "partition": F.when(~topicless, F.col("slot").cast("int")),
         "requests": requests,
         "bytes_in": F.when(produces, F.col("bytes")).otherwise(requests * 90),
         "bytes_out": F.when(produces, requests * 60).otherwise(F.col("bytes")),
@@ -111,9 +138,9 @@ def _uniform(of: Column, salt: int) -> Column:
 
 def _wave() -> Column:
     """The load relative to the mean: low at night, high at 15:00, a third at weekends."""
-    hours = (F.col("interval_start_ms") / 3_600_000.0) % 24
+    hours = (F.col(_START) / 3_600_000.0) % 24
     day = 1 + 0.75 * F.cos((hours - 15) / 24 * 2 * math.pi)
-    weekday = F.dayofweek(F.timestamp_millis("interval_start_ms"))
+    weekday = F.dayofweek(F.timestamp_millis(_START))
     return day * F.when(weekday.isin(1, 7), 0.33).otherwise(1.0)
 
 
@@ -122,7 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline.generate")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--hours", type=float, default=24)
-    parser.add_argument("--tenants", type=int, help="default: one per 5000 events")
+    parser.add_argument("--tenants", type=int, help="default: one per 1000 events")
     parser.add_argument("--interval", type=int, default=INTERVAL_MS, metavar="MS")
     parser.add_argument("--out", required=True)
     parser.add_argument("--format", choices=("json", "parquet"), default="json")

@@ -1,43 +1,42 @@
-"""Runs one job, and prints its time and memory: `python -m bench.pipeline.job JOB EVENTS OUT QUOTAS PRICES
-MEMORY`.
-"""
+"""Runs one job, and prints its cost: `python -m bench.pipeline.job JOB EVENTS OUT QUOTAS PRICES MEMORY`."""
 
 import json
 import os
 import shutil
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from click.testing import CliRunner
+from pyspark import SparkContext
 
 from pipeline.cli import main as quota_pipeline
-from pipeline.session import make_session
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_TIMES: Final = slice(11, 15)
+"""utime, stime, cutime and cstime, behind the name in /proc/PID/stat."""
 
 
 def main() -> None:
-    """Run the job in an existing session, so that the start of Spark is not measured."""
+    """Run the job. Its JVM is alive until this process ends."""
     job, source, out, quotas, prices, memory = sys.argv[1:]
     shutil.rmtree(out, ignore_errors=True)
     # Spark spills to the disk of the events.
-    settings = {"spark.driver.memory": memory, "spark.local.dir": str(Path(out).parent / "spark")}
-    spark = make_session(settings=settings)
+    settings = ["--conf", f"spark.driver.memory={memory}"]
+    settings += ["--conf", f"spark.local.dir={Path(out).parent / 'spark'}"]
     options = {
         "chargeback": ["--prices", prices],
         "replay": ["--quotas", quotas],
         "report": ["--quotas", quotas, "--prices", prices],
     }.get(job, [])
-    began = time.monotonic()
-    result = CliRunner().invoke(quota_pipeline, [job, "--events", source, "--out", out, *options])
-    seconds = time.monotonic() - began
+    result = CliRunner().invoke(quota_pipeline, [job, "--events", source, "--out", out, *settings, *options])
     if result.exit_code:
         sys.exit(result.output)
-    jvm = spark.sparkContext._jvm
+    jvm = SparkContext._jvm
     assert jvm is not None
-    megabytes = sum(map(_peak, [os.getpid(), *_below(jvm.java.lang.ProcessHandle.current().pid())]))
-    spark.stop()
-    print(json.dumps({"seconds": seconds, "megabytes": megabytes}))
+    processes = {os.getpid(), *_below(os.getpid()), *_below(jvm.java.lang.ProcessHandle.current().pid())}
+    print(json.dumps({"cpu_seconds": sum(map(_cpu, processes)), "megabytes": sum(map(_peak, processes))}))
 
 
 def _below(pid: int) -> list[int]:
@@ -47,6 +46,14 @@ def _below(pid: int) -> list[int]:
         found = [_below(int(child)) for file in children for child in file.read_text().split()]
         return [pid, *(each for below in found for each in below)]
     return []
+
+
+def _cpu(pid: int) -> float:
+    """The CPU seconds of a process, and of its children that have ended."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[_TIMES])) / _TICKS
+    return 0.0
 
 
 def _peak(pid: int) -> float:

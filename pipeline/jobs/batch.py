@@ -3,14 +3,14 @@
 from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
-from pipeline.filesystem import literal
 from pipeline.jobs.job import Job
+from pipeline.observed import Observed
 from pipeline.prices import Prices
 from pipeline.quota_file import BROKER, CLUSTER, Quotas, QuotaSet, to_yaml
 from pipeline.schema import SKIPPED
-from pipeline.tables import append_events, events_folder, has_rows, is_streamed, write_table
+from pipeline.tables import EVENTS_TABLE, events_folder, is_streamed, write_table
 from pipeline.transforms.chargeback import chargeback
-from pipeline.transforms.events import with_period
+from pipeline.transforms.events import with_date, with_period
 from pipeline.transforms.recommend import Peak, Rules, peaks, recommend
 from pipeline.transforms.replay import replay, untried
 from pipeline.transforms.throttle import bound, throttle
@@ -18,15 +18,17 @@ from pipeline.transforms.usage import DAY, partition_rates, usage
 from proxy.quota.identity import QuotaEntity
 
 
-def append(job: Job) -> None:
+def append(job: Job, *, compact: bool = False) -> None:
     """Write `events/`: append the events that it lacks. A second run with the same events adds nothing."""
-    folder = events_folder(job.options.out)
     if is_streamed(job.spark, job.options.out):
+        folder = events_folder(job.options.out)
         raise InputError(f"a stream writes {folder}; use --stream, or another --out")
-    known = job.spark.read.parquet(literal(folder)) if has_rows(job.spark, folder) else None
-    events = job.events(known=known)
-    added = append_events(events, job.options.out)
-    job.say(f"{folder}: {added:,} events added")
+    events = job.events(known=job.lake.read(EVENTS_TABLE))
+    added = Observed(with_date(events), rows=F.count(F.lit(1)))
+    place = job.lake.append(added.table, EVENTS_TABLE)
+    job.say(f"{place}: {added.get()['rows']:,} events added")
+    if compact:
+        job.lake.compact(EVENTS_TABLE)
     job.report_quality(add=True)
 
 
@@ -47,15 +49,17 @@ def write_chargeback(job: Job, prices: Prices) -> None:
 
 def write_replay(job: Job, quotas: QuotaSet) -> None:
     """Write `replay/`: the effect of other quotas."""
-    folder = job.write("replay", replay(job.kept_events(), quotas))
+    place = job.write("replay", replay(job.kept_events(), quotas))
+    written = job.lake.read("replay")
+    assert written is not None
     if quotas.has(CLUSTER):
         job.say(f"Replayed as of scope {BROKER}: the quotas of scope {CLUSTER}", "bold")
     if untried(quotas):
         job.say(f"Not replayed, because events do not have the charges: {', '.join(untried(quotas))}", "bold")
-    unknown = job.spark.read.parquet(literal(folder)).where(F.col("after_throttle_ms").isNull())
+    unknown = written.where(F.col("after_throttle_ms").isNull())
     found = sorted(row.quota or "an unnamed quota" for row in unknown.select("quota").distinct().collect())
     if found:
-        job.say(f"Not replayed, and null in the after_ columns of {folder}: {', '.join(found)}", "bold")
+        job.say(f"Not replayed, and null in the after_ columns of {place}: {', '.join(found)}", "bold")
 
 
 def write_recommendation(job: Job, rules: Rules, current: QuotaSet | None, scope: str | None = None) -> None:

@@ -14,11 +14,13 @@ from rich.console import Console
 from pipeline.access import PLAINTEXT, BrokerAccess
 from pipeline.errors import InputError
 from pipeline.filesystem import FilePath, literal
-from pipeline.history import History
+from pipeline.formats import PARQUET, packages
+from pipeline.formats import settings as settings_of
 from pipeline.jobs.progress import Progress
-from pipeline.session import make_session
+from pipeline.lake.lake import Lake
+from pipeline.session import make_session, merged
 from pipeline.sources import KAFKA, Source, parse_source
-from pipeline.tables import QUARANTINE_TABLE, Events, Quality, all_events, table_folder, write_table
+from pipeline.tables import QUARANTINE_TABLE, Events, Quality, all_events, table_folder
 from pipeline.transforms.events import with_period
 from pipeline.window import Window
 
@@ -40,6 +42,9 @@ class Options:
     """The format of the files with events; None: decided by the names of the files."""
     access: BrokerAccess = PLAINTEXT
     """TLS and login of connections to brokers."""
+    table_format: str = PARQUET
+    catalog_table: str | None = None
+    """The name of the job's table in a catalog."""
 
 
 class Job:
@@ -78,12 +83,23 @@ class Job:
         """The session, started at first use, so that invalid options fail before Spark starts."""
         if self._spark is None:
             self.say("Starting Spark")
-            kafka = self._source.kind == KAFKA
-            settings = dict(self.options.settings)
-            self._spark = make_session(self.options.master, kafka=kafka, settings=settings)
+            options = self.options
+            forms = {options.table_format, self._source.kind}
+            self._spark = make_session(
+                options.master,
+                kafka=self._source.kind == KAFKA,
+                packages=packages(forms),
+                settings=merged(settings_of(forms, options.out), dict(options.settings)),
+            )
             self.say(f"Spark runs on {self._spark.sparkContext.master}")
             self._progress = Progress(self._spark, self.console)
         return self._spark
+
+    @property
+    def lake(self) -> Lake:
+        """The tables under --out, in the format of --format."""
+        options = self.options
+        return Lake(self.spark, options.out, options.table_format, options.catalog_table)
 
     def events(
         self, some: Callable[[DataFrame], DataFrame] = all_events, known: DataFrame | None = None
@@ -130,19 +146,21 @@ class Job:
             rows.delete()
 
     def write(self, name: str, table: DataFrame) -> str:
-        """Write a table of events(), and quarantine invalid events; return the table's folder."""
+        """Write a table of events(), and quarantine invalid events; return the table's place."""
+        lake = self.lake
         with self.with_period(name, table) as rows:
-            folder = write_table(rows, self.options.out, name)
-        count = self.spark.read.parquet(literal(folder)).count()
-        self.say(f"{folder}: {count:,} rows")
+            place = lake.replace(rows, name)
+        written = lake.read(name)
+        assert written is not None
+        self.say(f"{place}: {written.count():,} rows")
         self.report_quality()
-        return folder
+        return place
 
     def write_by_date(self, name: str, table: DataFrame, *, whole_days: bool = False) -> None:
         """Write a table of events() that has an `hour`, and quarantine invalid events."""
         window = self.options.window
         with self.with_period(name, table) as rows:
-            written = History(rows, self.options.out, name, window, whole_days=whole_days).write()
+            written = self.lake.replace_dates(rows, name, window, whole_days=whole_days)
         self.say(f"{written.folder}: {written.rows.count():,} rows")
         if written.removed:
             self.say(

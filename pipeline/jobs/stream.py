@@ -6,6 +6,7 @@ events that its first attempt has written.
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,9 +24,9 @@ from pipeline.jobs.stream_batches import Batches
 from pipeline.session import LOCAL_SHUFFLE_PARTITIONS, SHUFFLE_PARTITIONS
 from pipeline.sources import KAFKA, stream_lines
 from pipeline.tables import (
+    EVENTS_TABLE,
     LATE_TABLE,
     events_folder,
-    has_rows,
     has_sink_log,
     stream_note,
     table_folder,
@@ -36,6 +37,7 @@ FOLLOW: Final = "follow"
 MODES: Final = (ONCE, FOLLOW)
 _BATCH_PARTITIONS: Final = "8"
 _POLL_SECONDS: Final = 0.2
+_COMPACT_SECONDS: Final = 3600.0
 _NOT_CHOSEN: Final = ("200", LOCAL_SHUFFLE_PARTITIONS)
 """Values that the user has not set: Spark's default, and ours."""
 _RECOVER: Final = (
@@ -49,7 +51,8 @@ _LOST_RECORDS: Final = ("KAFKA_DATA_LOSS", "failOnDataLoss", "not available in K
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
     """`mode`: ONCE ends at the end of the topic. `late`: a Spark interval. `every`: seconds. `recover`:
-    give up the position of earlier runs, and read the topic from its beginning.
+    give up the position of earlier runs, and read the topic from its beginning. `most`: records of a batch;
+    None: all that there are. `compact`: join small files at the end, and once per hour.
     """
 
     mode: str
@@ -57,6 +60,8 @@ class StreamOptions:
     every: float
     checkpoint: str | None = None
     recover: bool = False
+    most: int | None = None
+    compact: bool = False
 
 
 def run_stream(job: Job, options: StreamOptions) -> None:
@@ -68,14 +73,20 @@ def run_stream(job: Job, options: StreamOptions) -> None:
     if job.spark.conf.get(SHUFFLE_PARTITIONS) in _NOT_CHOSEN:
         job.spark.conf.set(SHUFFLE_PARTITIONS, _BATCH_PARTITIONS)
     late_ms = _milliseconds(job.spark, options.late)
-    batches = Batches(job.options.out, position, job.options.window, late_ms)
+    batches = Batches(job.lake, position, job.options.window, late_ms)
+
+    compacted = time.monotonic()
 
     def write(records: DataFrame, number: int) -> None:
+        nonlocal compacted
         found = batches.write(records, number)
         if found.read:
             job.say(f"batch {number}: {found.read:,} events, {found.late:,} too late")
+        if options.compact and time.monotonic() - compacted > _COMPACT_SECONDS:
+            _compact(job)
+            compacted = time.monotonic()
 
-    writer = stream_lines(job.spark, job.source).writeStream.queryName("ingest")
+    writer = stream_lines(job.spark, job.source, options.most).writeStream.queryName("ingest")
     writer = writer.option("checkpointLocation", position).foreachBatch(write)
     if options.mode == ONCE:
         writer = writer.trigger(availableNow=True)
@@ -87,7 +98,14 @@ def run_stream(job: Job, options: StreamOptions) -> None:
             _watch(query, ended, job)
         finally:
             query.stop()
+    if options.compact:
+        _compact(job)
     _report(job, batches)
+
+
+def _compact(job: Job) -> None:
+    for name in (EVENTS_TABLE, LATE_TABLE):
+        job.lake.compact(name)
 
 
 def _check_position(job: Job, position: str, *, recover: bool) -> None:
@@ -105,7 +123,7 @@ def _check_position(job: Job, position: str, *, recover: bool) -> None:
         )
     if recover:
         FilePath(job.spark, position).delete()
-    elif has_rows(job.spark, folder) and not there:
+    elif job.lake.read(EVENTS_TABLE) is not None and not there:
         raise InputError(
             f"{folder} has events, but {position} has no position of a stream: "
             "the table was written without --stream, or the checkpoint is lost, or --checkpoint is missing. "

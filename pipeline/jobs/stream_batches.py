@@ -12,9 +12,10 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.filesystem import FilePath, literal
+from pipeline.filesystem import FilePath
+from pipeline.lake.lake import Lake
 from pipeline.schema import EVENT, names
-from pipeline.tables import EVENTS_TABLE, LATE_TABLE, QUARANTINE_TABLE, add_distinct, has_rows, table_folder
+from pipeline.tables import EVENTS_TABLE, LATE_TABLE, QUARANTINE_TABLE, add_distinct, table_folder
 from pipeline.transforms.duplicates import CONTRADICTED, IS_KNOWN, contradictions, deduplicate
 from pipeline.transforms.events import bad, checked_lines, good, with_date, within
 from pipeline.window import Window
@@ -47,8 +48,8 @@ class Batches:
     before the newest interval of all earlier batches.
     """
 
-    def __init__(self, out: str, position: str, window: Window, late_ms: int) -> None:
-        self._out: Final = out
+    def __init__(self, lake: Lake, position: str, window: Window, late_ms: int) -> None:
+        self._lake: Final = lake
         self._note: Final = f"{position}/newest.json"
         self._window: Final = window
         self._late_ms: Final = late_ms
@@ -73,7 +74,7 @@ class Batches:
         span = _only(valid.agg(F.min(_START).alias("first"), F.max(_START).alias("last")))
         late = contradicting = 0
         if counts.bad:
-            add_distinct(bad(checked), table_folder(self._out, QUARANTINE_TABLE))
+            add_distinct(bad(checked), table_folder(self._lake.out, QUARANTINE_TABLE))
         if span.first is not None:
             known = self._known(spark, span)
             unique = deduplicate(valid, known).persist()
@@ -91,7 +92,7 @@ class Batches:
         if unique.where(CONTRADICTED).isEmpty():
             return 0
         found = contradictions(valid, known)
-        add_distinct(found, table_folder(self._out, QUARANTINE_TABLE))
+        add_distinct(found, table_folder(self._lake.out, QUARANTINE_TABLE))
         return found.count()
 
     def _append(self, fresh: DataFrame, newest: int | None, read: int) -> int:
@@ -103,8 +104,7 @@ class Batches:
             rows = fresh.where(some)
             count = rows.count()
             if count:
-                writer = with_date(rows).coalesce(files).write.mode("append").partitionBy("date")
-                writer.parquet(table_folder(self._out, name))
+                self._lake.append(with_date(rows), name, files)
             late += count if name == LATE_TABLE else 0
         return late
 
@@ -114,11 +114,9 @@ class Batches:
         days = F.col("date").between(_day(span.first), _day(span.last))
         known = spark.createDataFrame([], EVENT)
         for name in (EVENTS_TABLE, LATE_TABLE):
-            folder = table_folder(self._out, name)
-            if has_rows(spark, folder):
-                known = known.unionByName(
-                    spark.read.parquet(literal(folder)).where(days & times).select(*names(EVENT))
-                )
+            table = self._lake.read(name)
+            if table is not None:
+                known = known.unionByName(table.where(days & times).select(*names(EVENT)))
         return known
 
     def _newest_before(self, spark: SparkSession, number: int) -> int | None:
@@ -133,15 +131,14 @@ class Batches:
             newest: int | None = known["newest"]
             return newest
         if self._newest is None:
-            self._newest = self._newest_stored(spark)
+            self._newest = self._newest_stored()
         note.write_text(json.dumps({"batch": number, "newest": self._newest}))
         return self._newest
 
-    def _newest_stored(self, spark: SparkSession) -> int | None:
-        folder = table_folder(self._out, EVENTS_TABLE)
-        if not has_rows(spark, folder):
+    def _newest_stored(self) -> int | None:
+        table = self._lake.read(EVENTS_TABLE)
+        if table is None:
             return None
-        table = spark.read.parquet(literal(folder))
         day = _only(table.agg(F.max("date").alias("last"))).last
         newest: int = _only(table.where(F.col("date") == day).agg(F.max(_START).alias("last"))).last
         return min(newest, round(time.time() * 1000))

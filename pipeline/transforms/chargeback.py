@@ -14,6 +14,7 @@ from pyspark.sql.types import DecimalType
 
 from pipeline.prices import Prices, tiers
 from pipeline.schema import CHARGEBACK, MONEY, names
+from pipeline.transforms.duplicates import EVENT_HOUR, SORTED_BY, with_hour
 from pipeline.transforms.totals import total
 
 _GIB_PER_BYTE: Final = Decimal(1) / (1 << 30)
@@ -31,15 +32,13 @@ def chargeback(events: DataFrame, prices: Prices) -> DataFrame:
 
 def tenants(events: DataFrame) -> DataFrame:
     """Return `cluster, user, client_id, bytes_in, bytes_out, requests, partition_hours` of each tenant."""
-    hours = events.groupBy(
-        "user",
-        "client_id",
-        *_PARTITION,
-        F.date_trunc("hour", F.timestamp_millis("interval_start_ms")).alias("hour"),
-    ).agg(*[total(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")])
+    sums = [total(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")]
+    of_brokers = with_hour(events).groupBy(*SORTED_BY).agg(*sums)
+    # A partition that moves to another broker within an hour is used for one hour.
+    hours = of_brokers.groupBy(EVENT_HOUR, "user", "client_id", *_PARTITION).agg(*sums)
     used = F.col("topic").isNotNull() & F.col("partition").isNotNull()
     return hours.groupBy("cluster", "user", "client_id").agg(
-        *[total(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")],
+        *sums,
         F.count(F.when(used, 1)).alias("partition_hours"),
     )
 

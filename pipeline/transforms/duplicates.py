@@ -22,8 +22,15 @@ CONTRADICTED: Final = "contradicted"
 """Whether an event with the same identity and different values was read."""
 IS_KNOWN: Final = "is_known"
 CONTRADICTION: Final = "another event has the same identity and other values, and came first"
+EVENT_HOUR: Final = "event_hour"
+"""The hour in which the interval begins, in hours since the epoch."""
+SORTED_BY: Final = (EVENT_HOUR, "partition", "broker", "topic", "client_id", "user", "cluster")
+"""The tables of hours group by these columns. Numbers are first, because they are quick to compare."""
 _SAME_PLACE: Final = ("cluster", "broker", "user", "client_id", "topic", "partition")
 """Every table groups by these columns."""
+_ONE_EVENT: Final = (*SORTED_BY, "interval_start_ms", "proxy", "listener", "api")
+"""The identity, and the hour, which depends on it."""
+_HOUR_MS: Final = 3_600_000
 _VALUES: Final = tuple(name for name in names(EVENT) if name not in (*IDENTITY, "v"))
 _ORDER: Final = "order"
 _DIGEST: Final = "digest"
@@ -44,32 +51,51 @@ def place_in_files() -> Column:
     return F.shiftleft(file + split, _ROW_BITS)
 
 
+def place_in_iceberg() -> Column:
+    """PLACE for an Iceberg table."""
+    split = F.shiftright("_pos", _SPLIT_SIZE_BITS).bitwiseAND((1 << _SPLIT_BITS) - 1)
+    return F.shiftleft(F.pmod(F.xxhash64("_file"), F.lit(_FILES)) + split, _ROW_BITS)
+
+
 def place_in_topic() -> Column:
     """PLACE for records of a topic."""
     return F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
 
 
 def deduplicate(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
-    """Return each event once, with CONTRADICTED, and with IS_KNOWN if the table `known` may have it.
+    """Return each event once, with EVENT_HOUR and CONTRADICTED.
 
-    The result is partitioned by the columns by which every table groups, so later steps need no further
-    shuffle. Spark aggregates by hash unless `quota` is needed: a text that is not a key makes it sort.
+    If there is a table `known`, IS_KNOWN says whether it has the event. The result is partitioned by the
+    columns by which every table groups, so later steps need no further shuffle. The rows are sorted first, so
+    that with the settings of session.py Spark finds duplicates in one step, without a hash table.
     """
-    together = _ordered(events).repartition(*_SAME_PLACE)
-    first = together.groupBy(*IDENTITY).agg(
+    together = with_hour(_ordered(events)).repartition(*_SAME_PLACE).sortWithinPartitions(*_ONE_EVENT)
+    first = together.groupBy(*_ONE_EVENT).agg(
         *[F.min_by(name, _ORDER).alias(name) for name in _VALUES],
         F.min_by(_DIGEST, _ORDER).alias(_DIGEST),
         (F.min(_DIGEST) != F.max(_DIGEST)).alias(CONTRADICTED),
     )
     unique = first.withColumn("v", F.lit(VERSION))
     if known is None:
-        return unique.select(*names(EVENT), CONTRADICTED)
+        return unique.select(*names(EVENT), EVENT_HOUR, CONTRADICTED)
     compared = _beside(unique, known.select(*IDENTITY, _digest().alias(_KNOWN)))
     return compared.select(
-        *[F.col(f"one.{name}") for name in names(EVENT)],
+        *[F.col(f"one.{name}") for name in (*names(EVENT), EVENT_HOUR)],
         (F.col(CONTRADICTED) | F.coalesce(F.col(_KNOWN) != F.col(_DIGEST), F.lit(False))).alias(CONTRADICTED),
         F.col(_KNOWN).isNotNull().alias(IS_KNOWN),
     )
+
+
+def with_hour(events: DataFrame) -> DataFrame:
+    """Add EVENT_HOUR if it is missing."""
+    if EVENT_HOUR in events.columns:
+        return events
+    return events.select("*", F.expr(f"interval_start_ms div {_HOUR_MS}").alias(EVENT_HOUR))
+
+
+def start_of(hour: Column) -> Column:
+    """The time (UTC) at which an EVENT_HOUR begins."""
+    return F.timestamp_millis(hour * _HOUR_MS)
 
 
 def contradictions(events: DataFrame, known: DataFrame | None = None) -> DataFrame:

@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.schema import THROTTLE, names
+from pipeline.transforms.duplicates import EVENT_HOUR, start_of, with_hour
 from pipeline.transforms.totals import total
 
 BOUND: Final = ("throttled_requests", "throttle_ms", "rejected_requests", "rejected_bytes")
@@ -19,8 +20,8 @@ def bound(events: DataFrame) -> DataFrame:
 
 def throttle(events: DataFrame) -> DataFrame:
     """Turn deduplicated events into `schema.THROTTLE`: only hours in which a quota throttled or rejected."""
-    hours = bound(events).select(
-        F.date_trunc("hour", F.timestamp_millis("interval_start_ms")).alias("hour"),
+    hours = bound(with_hour(events)).select(
+        start_of(F.col(EVENT_HOUR)).alias("hour"),
         "cluster",
         "user",
         "client_id",

@@ -1,26 +1,30 @@
 """Usage: what each tenant did on each partition, by hour or by day."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schema import COUNTS, USAGE, names
+from pipeline.transforms.duplicates import EVENT_HOUR, SORTED_BY, start_of, with_hour
 from pipeline.transforms.totals import total
 
 HOUR: Final = "hour"
 DAY: Final = "day"
 _PERCENTS: Final = (95, 99)
 _RATES: Final = {"bytes_in": "_in_rates", "bytes_out": "_out_rates"}
-_TENANT_PARTITION: Final = ("cluster", "broker", "user", "client_id", "topic", "partition")
+_HOURS_PER_DAY: Final = 24
 
 
 def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
     """Turn deduplicated events into `schema.USAGE`. A rate covers one interval, all APIs and proxies."""
-    intervals = with_rates(events, _TENANT_PARTITION).select(
-        F.date_trunc(by, F.timestamp_millis("interval_start_ms")).alias("hour"), "*"
-    )
-    hours = intervals.groupBy("hour", *_TENANT_PARTITION).agg(
+    intervals = with_rates(with_hour(events), SORTED_BY)
+    begins = F.col(EVENT_HOUR)
+    if by == DAY:
+        begins -= begins % _HOURS_PER_DAY
+    place = SORTED_BY[1:]
+    hours = intervals.groupBy(begins.alias(EVENT_HOUR), *place).agg(
         *[total(name).alias(name) for name in COUNTS],
         *[F.max(f"{way}_rate").alias(f"max_{way}_rate") for way in ("bytes_in", "bytes_out")],
         *[
@@ -33,13 +37,13 @@ def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
         for way, rates in _RATES.items()
         for place, percent in enumerate(_PERCENTS)
     }
-    shared = hours.withColumns(
+    shared = hours.withColumn("hour", start_of(F.col(EVENT_HOUR))).withColumns(
         {**percentiles, "share_in": _share("bytes_in"), "share_out": _share("bytes_out")}
     )
     return shared.select(*names(USAGE))
 
 
-def with_rates(events: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+def with_rates(events: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Sum by keys and interval, with `bytes_in_rate` and `bytes_out_rate` (bytes/s) of the interval."""
     sums = events.groupBy(*keys, "interval_start_ms").agg(
         *[total(name).alias(name) for name in COUNTS], F.max("interval_ms").alias("interval_ms")

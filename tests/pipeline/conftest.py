@@ -15,7 +15,7 @@ from pipeline.schema import EVENT
 from pipeline.session import make_session
 from proxy.demo.embedded_kafka import EmbeddedKafka
 
-_QUICK: Final = {
+QUICK: Final = {
     "spark.driver.memory": "1g",
     # As for Kafka's tools: a compiler and a collector that cost little. G1's barriers and threads do not pay.
     # What all tests run does not fit into the 48 MB of code that this compiler keeps by default.
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A session with two threads and one shuffle partition, which is fast for small tables."""
-    session = make_session("local[2]", kafka=True, settings=_QUICK)
+    session = make_session("local[2]", kafka=True, settings=QUICK)
     yield session
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

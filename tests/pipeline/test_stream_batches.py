@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.jobs.stream_batches import Batches, Sums
+from pipeline.lake.lake import Lake
 from pipeline.transforms.duplicates import CONTRADICTION, PLACE
 from pipeline.window import Window
 from tests.support.messages.usage_events import HOUR_MS, START_MS, make_event
@@ -31,9 +32,9 @@ def records(spark: SparkSession) -> Records:
     return make
 
 
-def batches(out: Path, window: Window | None = None) -> Batches:
+def batches(spark: SparkSession, out: Path, window: Window | None = None) -> Batches:
     """The batches of one run; events are late after ten minutes."""
-    return Batches(str(out), str(out / "_checkpoint"), window or Window(), 10 * MINUTE_MS)
+    return Batches(Lake(spark, str(out)), str(out / "_checkpoint"), window or Window(), 10 * MINUTE_MS)
 
 
 def sizes(spark: SparkSession, out: Path, table: str = "events") -> list[int]:
@@ -50,7 +51,7 @@ def event(minute: int, **values: object) -> dict[str, Any]:
 def test_a_repeated_batch_adds_nothing(spark: SparkSession, records: Records, tmp_path: Path) -> None:
     """Spark repeats the batch of a run that was stopped, with the same number."""
     batch = records(*[event(minute) for minute in range(5)], event(4), "no event")
-    for run in (batches(tmp_path), batches(tmp_path)):
+    for run in (batches(spark, tmp_path), batches(spark, tmp_path)):
         found = run.write(batch, 7)
         assert found == run.sums
         assert (found.read, found.bad, found.late, found.contradicting) == (7, 1, 0, 0)
@@ -60,23 +61,23 @@ def test_a_repeated_batch_adds_nothing(spark: SparkSession, records: Records, tm
 
 def test_late_events_are_kept_apart(spark: SparkSession, records: Records, tmp_path: Path) -> None:
     """An event is late by the batches before its own: within a batch none makes another late."""
-    run = batches(tmp_path)
+    run = batches(spark, tmp_path)
     assert run.write(records(event(60), event(1)), 0).late == 0
     assert run.write(records(event(50), event(49), event(61)), 1).late == 1
     assert (sizes(spark, tmp_path), sizes(spark, tmp_path, "late")) == ([1, 50, 60, 61], [49])
     assert run.sums == Sums(read=5, late=1)
     # A run that starts anew takes the newest event from the table.
-    assert batches(tmp_path).write(records(event(52), event(50, partition=1)), 2).late == 1
+    assert batches(spark, tmp_path).write(records(event(52), event(50, partition=1)), 2).late == 1
 
 
 def test_a_repeated_batch_finds_the_same_events_late(
     spark: SparkSession, records: Records, tmp_path: Path
 ) -> None:
     """The first attempt has written a newer event, which must not make the others late."""
-    run = batches(tmp_path)
+    run = batches(spark, tmp_path)
     run.write(records(event(10)), 0)
     run.write(records(event(60)), 1)
-    assert batches(tmp_path).write(records(event(60), event(30)), 1).late == 0
+    assert batches(spark, tmp_path).write(records(event(60), event(30)), 1).late == 0
     assert sizes(spark, tmp_path) == [10, 30, 60]
 
 
@@ -84,17 +85,20 @@ def test_an_event_of_the_future_makes_no_other_late(
     spark: SparkSession, records: Records, tmp_path: Path
 ) -> None:
     now = round(time.time() * 1000) - START_MS
-    run = batches(tmp_path)
+    run = batches(spark, tmp_path)
     run.write(records(make_event(at=now + HOUR_MS, bytes_in=1)), 0)
     assert run.write(records(make_event(at=now - MINUTE_MS, bytes_in=2)), 1).late == 0
-    assert batches(tmp_path).write(records(make_event(at=now - MINUTE_MS, bytes_in=3, broker=9)), 2).late == 0
+    assert (
+        batches(spark, tmp_path).write(records(make_event(at=now - MINUTE_MS, bytes_in=3, broker=9)), 2).late
+        == 0
+    )
     assert sizes(spark, tmp_path) == [1, 2, 3]
 
 
 def test_an_event_that_contradicts_a_stored_one_is_quarantined(
     spark: SparkSession, records: Records, tmp_path: Path
 ) -> None:
-    run = batches(tmp_path)
+    run = batches(spark, tmp_path)
     run.write(records(event(1)), 0)
     assert run.write(records({**event(1), "bytes_in": 5}, event(2)), 1).contradicting == 1
     assert sizes(spark, tmp_path) == [1, 2]
@@ -105,7 +109,7 @@ def test_an_event_that_contradicts_a_stored_one_is_quarantined(
 def test_events_outside_the_window_are_counted_and_dropped(
     spark: SparkSession, records: Records, tmp_path: Path
 ) -> None:
-    run = batches(tmp_path, Window(START_MS + MINUTE_MS, START_MS + 3 * MINUTE_MS))
+    run = batches(spark, tmp_path, Window(START_MS + MINUTE_MS, START_MS + 3 * MINUTE_MS))
     assert run.write(records(*[event(minute) for minute in range(5)]), 0) == Sums(read=5)
     assert sizes(spark, tmp_path) == [1, 2]
     assert run.write(records(), 1) == Sums()

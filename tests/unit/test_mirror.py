@@ -23,6 +23,9 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "proxy/server/workers/process.py": "tests/unit/proxy/server/workers/test_supervisor.py",
     "proxy/server/workers/site.py": "tests/unit/proxy/server/workers/test_supervisor.py",
     "proxy/config/sharing.py": "tests/unit/proxy/config/test_settings.py",
+    "bench/pipeline/generate.py": "tests/pipeline/test_peers.py",
+    "bench/pipeline/in_duckdb.py": "tests/pipeline/test_peers.py",
+    "bench/pipeline/in_polars.py": "tests/pipeline/test_peers.py",
 }
 """Source files without a test file of their own, and the test file that tests them."""
 
@@ -40,7 +43,6 @@ UNTESTED: Final[Mapping[str, str]] = {
     "bench/__main__.py": "make bench runs it",
     "bench/attacks/__main__.py": "it measures a real Kafka for minutes; its parts are tested",
     "bench/pipeline/__main__.py": "make bench runs it",
-    "bench/pipeline/generate.py": "make bench runs it",
 }
 """Source files without any test, and why."""
 
@@ -50,6 +52,7 @@ WHOLE: Final[Mapping[str, str]] = {
     "tests/pipeline/test_contract.py": "the fields of events, in the proxy and in the pipeline",
     "tests/pipeline/test_end_to_end.py": "the whole path, from clients to tables",
     "tests/pipeline/test_standalone_cluster.py": "a job on a Spark cluster",
+    "tests/pipeline/test_peers.py": "the tables, compared with those of other programs",
 }
 """Test files without a source file, and what they test."""
 

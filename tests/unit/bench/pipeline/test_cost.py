@@ -6,7 +6,7 @@ from bench.pipeline.cost import Result, fit
 
 
 def results(*seconds: tuple[int, float]) -> list[Result]:
-    return [Result("spark", "usage", events, found, 1000.0) for events, found in seconds]
+    return [Result("spark", "usage", "parquet", events, found, found, 1000.0) for events, found in seconds]
 
 
 def test_a_line_is_found() -> None:

@@ -1,0 +1,139 @@
+"""The same tables with DuckDB: `python -m bench.pipeline.in_duckdb JOB EVENTS OUT PRICES SCRATCH`.
+
+Prints a line of JSON with the process's cost. The statements share no code with the pipeline, so their
+results also check its tables.
+"""
+
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import yaml
+
+from bench.pipeline.cost import own_cost
+
+JOBS: Final = ("usage", "throttle", "chargeback")
+IDENTITY: Final = (
+    "cluster, proxy, broker, listener, interval_start_ms, user, client_id, api, topic, partition"
+)
+_COUNTS: Final = (
+    "requests, bytes_in, bytes_out, throttled_requests, throttle_ms, rejected_requests, rejected_bytes"
+)
+_TYPES: Final = {
+    "v": "INTEGER",
+    **dict.fromkeys(IDENTITY.split(", "), "VARCHAR"),
+    **dict.fromkeys(_COUNTS.split(", "), "BIGINT"),
+    "interval_start_ms": "BIGINT",
+    "interval_ms": "BIGINT",
+    "broker": "INTEGER",
+    "partition": "INTEGER",
+    "quota": "VARCHAR",
+}
+_HOUR: Final = "interval_start_ms - interval_start_ms % 3600000"
+_USAGE: Final = f"""
+WITH intervals AS (
+    SELECT {_HOUR} AS hour_ms, cluster, broker, "user", client_id, topic, "partition", interval_start_ms,
+        {", ".join(f"sum({name}) AS {name}" for name in _COUNTS.split(", "))},
+        sum(bytes_in) * 1000.0::DOUBLE / max(interval_ms) AS in_rate,
+        sum(bytes_out) * 1000.0::DOUBLE / max(interval_ms) AS out_rate
+    FROM events GROUP BY ALL
+), hours AS (
+    SELECT make_timestamp(hour_ms * 1000) AS hour, cluster, broker, "user", client_id, topic, "partition",
+        {", ".join(f"sum({name})::BIGINT AS {name}" for name in _COUNTS.split(", "))},
+        max(in_rate) AS max_bytes_in_rate, max(out_rate) AS max_bytes_out_rate,
+        quantile_cont(in_rate, [0.95, 0.99]) AS in_rates, quantile_cont(out_rate, [0.95, 0.99]) AS out_rates
+    FROM intervals GROUP BY ALL
+)
+SELECT * EXCLUDE (in_rates, out_rates),
+    in_rates[1] AS p95_bytes_in_rate, out_rates[1] AS p95_bytes_out_rate,
+    in_rates[2] AS p99_bytes_in_rate, out_rates[2] AS p99_bytes_out_rate,
+    coalesce(bytes_in / nullif(sum(bytes_in) OVER hour_of_cluster, 0), 0) AS share_in,
+    coalesce(bytes_out / nullif(sum(bytes_out) OVER hour_of_cluster, 0), 0) AS share_out
+FROM hours WINDOW hour_of_cluster AS (PARTITION BY hour, cluster)
+"""
+_THROTTLE: Final = f"""
+SELECT make_timestamp(({_HOUR}) * 1000) AS hour, cluster, "user", client_id, quota,
+    sum(throttled_requests)::BIGINT AS throttled_requests, sum(throttle_ms)::BIGINT AS throttle_ms,
+    sum(rejected_requests)::BIGINT AS rejected_requests, sum(rejected_bytes)::BIGINT AS rejected_bytes
+FROM events GROUP BY ALL
+"""
+_BOUND: Final = "throttled_requests > 0 OR throttle_ms > 0 OR rejected_requests > 0 OR rejected_bytes > 0"
+
+
+def connect(memory: str, scratch: str) -> Any:
+    """Return a connection that keeps what does not fit into the memory in the folder `scratch`."""
+    connection = duckdb.connect()
+    connection.execute(f"SET memory_limit = '{memory}'; SET temp_directory = '{scratch}'")
+    return connection
+
+
+def statement(job: str, source: str, prices: dict[str, Any]) -> str:
+    """The statement that selects the job's table, without the period."""
+    table = {"usage": _USAGE, "throttle": _THROTTLE}.get(job) or _chargeback(prices)
+    return table.replace("FROM events", f"FROM ({_events(source, _BOUND if job == 'throttle' else 'true')})")
+
+
+def rows(job: str, source: str, prices: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the job's table."""
+    found = duckdb.connect().execute(statement(job, source, prices))
+    columns = [each[0] for each in found.description]
+    return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+
+
+def _events(source: str, condition: str) -> str:
+    """Each event that meets the condition, once."""
+    if next(Path(source).rglob("*.parquet"), None) is not None:
+        files = f"read_parquet('{source}/*.parquet')"
+    else:
+        columns = ", ".join(f"'{name}': '{kind}'" for name, kind in _TYPES.items())
+        files = f"read_json('{source}/*.json', format = 'newline_delimited', columns = {{{columns}}})"
+    names = IDENTITY.replace("user", '"user"').replace("partition", '"partition"')
+    return f"SELECT DISTINCT ON ({names}) * FROM {files} WHERE {condition}"
+
+
+def _chargeback(prices: dict[str, Any]) -> str:
+    """Amounts in units of 10^-12 of the currency are integers, and so exact."""
+    micro = {
+        name: round(Decimal(str(price)) * 1_000_000) for name, price in prices.items() if name != "currency"
+    }
+    exact = (
+        f"((bytes_in::HUGEINT * {micro['per_gib_in']} + bytes_out::HUGEINT * {micro['per_gib_out']})"
+        f" * 1000000) // {1 << 30} + requests::HUGEINT * {micro['per_million_requests']}"
+        f" + partition_hours::HUGEINT * {micro['per_partition_hour']} * 1000000"
+    )
+    return f"""
+WITH hours AS (
+    SELECT cluster, "user", client_id, topic, "partition", {_HOUR} AS hour_ms,
+        sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, sum(requests) AS requests
+    FROM events GROUP BY ALL
+), tenants AS (
+    SELECT cluster, "user", client_id, sum(bytes_in)::BIGINT AS bytes_in, sum(bytes_out)::BIGINT AS bytes_out,
+        sum(requests)::BIGINT AS requests, count("partition") AS partition_hours
+    FROM hours GROUP BY ALL
+), cut AS (
+    SELECT *, {exact} AS exact, exact // 10000000000 AS cents, exact % 10000000000 AS remainder FROM tenants
+), ranked AS (
+    SELECT *, row_number() OVER (PARTITION BY cluster ORDER BY remainder DESC, "user", client_id) AS place,
+        (sum(exact) OVER bill + 5000000000) // 10000000000 - sum(cents) OVER bill AS lacking
+    FROM cut WINDOW bill AS (PARTITION BY cluster)
+)
+SELECT cluster, "user", client_id, bytes_in, bytes_out, requests, partition_hours,
+    '{prices["currency"]}' AS currency,
+    ((cents + (place <= lacking)::INTEGER)::DECIMAL(20, 0) * 0.01::DECIMAL(3, 2))::DECIMAL(20, 2) AS amount
+FROM ranked
+"""
+
+
+def main() -> None:
+    """Compute the table, write it as Parquet, print what it cost."""
+    job, source, out, prices, scratch = sys.argv[1:]
+    Path(out).mkdir(parents=True, exist_ok=True)
+    chosen = statement(job, source, yaml.safe_load(Path(prices).read_text(encoding="utf-8")))
+    connect("4GB", scratch).execute(f"COPY ({chosen}) TO '{out}/{job}.parquet' (FORMAT parquet)")
+    print(own_cost())
+
+
+if __name__ == "__main__":
+    main()

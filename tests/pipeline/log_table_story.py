@@ -1,0 +1,172 @@
+"""Jobs with `--format` in a process of its own, because Spark takes packages only when it starts:
+`python -m tests.pipeline.log_table_story FORMAT FOLDER`. A failed assertion is the exit code 1.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+from click.testing import CliRunner, Result
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.cli import main
+from pipeline.failures import FAILURES
+from pipeline.formats import DELTA, format_of, packages, settings
+from pipeline.jobs.stream_batches import Batches
+from pipeline.lake.lake import Lake
+from pipeline.session import make_session
+from pipeline.transforms.duplicates import PLACE
+from pipeline.window import Window, make_window
+from tests.pipeline.conftest import QUICK
+from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
+
+DAY_MS: Final = 24 * HOUR_MS
+FIRST: Final = 1_767_225_600_000 - 1_767_182_400_000
+"""2026-01-01, as `at`."""
+
+
+class Story:
+    """One folder of tables in one format."""
+
+    def __init__(self, form: str, folder: Path) -> None:
+        self.form = form
+        self.folder = folder
+        self.out = folder / "lake, of [2] 'teams'"
+        self.spark: SparkSession = make_session(
+            "local[2]",
+            packages=packages([form]),
+            settings={**QUICK, **settings([form], str(self.out))},
+        )
+        self.lake = Lake(self.spark, str(self.out), form)
+
+    def run(self, job: str, *options: object) -> Result:
+        arguments = [job, "--out", self.out, "--format", self.form, *options]
+        return CliRunner().invoke(main, [str(each) for each in arguments])
+
+    def done(self, job: str, *options: object) -> str:
+        result = self.run(job, *options)
+        assert result.exit_code == 0, (result.output, result.exception)
+        return result.output
+
+    def hours(self) -> list[tuple[str, int]]:
+        """The hours of usage/ with their bytes, from a new reading of the table."""
+        rows = self.table("usage").select(F.col("hour").cast("string"), "bytes_in").collect()
+        return sorted(map(tuple, rows))
+
+    def table(self, name: str) -> DataFrame:
+        found = self.lake.read(name)
+        assert found is not None
+        return found
+
+
+def ingest_adds_nothing_twice(story: Story) -> None:
+    events = [make_event(at=FIRST + hour * HOUR_MS, bytes_in=100 + hour) for hour in (1, 7, 25, 31)]
+    lines = write_lines(story.folder / "events.jsonl", [*events, events[0]])
+    assert "4 events added" in story.done("ingest", "--events", lines)
+    assert format_of(story.spark, f"{story.out}/events") == story.form
+    assert "0 events added" in story.done("ingest", "--events", lines)
+    assert sorted(row.bytes_in for row in story.table("events").collect()) == [101, 107, 125, 131]
+
+
+def runs_build_a_history(story: Story) -> None:
+    events = story.out / "events"
+    story.done("usage", "--events", events, "--from", "2026-01-01", "--to", "2026-01-02")
+    story.done("usage", "--events", events, "--from", "2026-01-02", "--to", "2026-01-03")
+    both = [
+        ("2026-01-01 01:00:00", 101),
+        ("2026-01-01 07:00:00", 107),
+        ("2026-01-02 01:00:00", 125),
+        ("2026-01-02 07:00:00", 131),
+    ]
+    assert story.hours() == both
+    changed = write_lines(story.folder / "changed.jsonl", [make_event(at=FIRST + 8 * HOUR_MS, bytes_in=9)])
+    story.done("usage", "--events", changed, "--from", "2026-01-01T06:00", "--to", "2026-01-02")
+    after = [both[0], ("2026-01-01 08:00:00", 9), *both[2:]]
+    assert story.hours() == after
+    said = story.done("usage", "--events", changed, "--from", "2026-01-02", "--to", "2026-01-03")
+    assert "removed 2026-01-02" in said
+    assert story.hours() == after[:2]
+    story.done("usage", "--events", events)
+    assert story.hours() == both
+
+
+def a_write_that_fails_changes_nothing(story: Story) -> None:
+    before = story.hours()
+    rows = story.table("usage").drop("date")
+    failing = rows.withColumn(
+        "bytes_in", F.when(F.col("bytes_in") > 110, F.raise_error(F.lit("x"))).otherwise(1)
+    )
+    typed = failing.withColumn("bytes_in", F.col("bytes_in").cast("bigint"))
+    for write in (
+        lambda: story.lake.replace_dates(typed, "usage", make_window("2026-01-01", None), whole_days=False),
+        lambda: story.lake.replace(typed, "usage"),
+    ):
+        try:
+            write()
+        except FAILURES:
+            assert story.hours() == before
+        else:
+            raise AssertionError("the write did not fail")
+
+
+def tables_without_dates_are_replaced(story: Story) -> None:
+    prices = story.folder / "prices.yaml"
+    prices.write_text("{currency: EUR, per_partition_hour: 1}")
+    for _ in range(2):
+        story.done("chargeback", "--events", story.out / "events", "--prices", prices)
+        assert [row.amount for row in story.table("chargeback").collect()] == [4]
+    nothing = ("--from", "2030-01-01", "--to", "2030-01-02")
+    story.done("throttle", "--events", story.out / "events", *nothing)
+    assert story.table("throttle").count() == 0
+
+
+def a_stream_appends_each_event_once(story: Story) -> None:
+    """A batch that comes again adds nothing; one event of the second batch is late."""
+    texts = [json.dumps(make_event(at=FIRST + hour * HOUR_MS, broker=9)) for hour in (40, 41)]
+    late = json.dumps(make_event(at=FIRST, broker=9))
+    for number, lines in ((0, texts), (0, texts), (1, [late])):
+        rows = [(text, place) for place, text in enumerate(lines)]
+        batches = Batches(story.lake, f"{story.out}/_checkpoint", Window(), HOUR_MS)
+        batches.write(story.spark.createDataFrame(rows, f"raw string, {PLACE} bigint"), number)
+    assert [story.table(name).where("broker = 9").count() for name in ("events", "late")] == [2, 1]
+
+
+def compaction_keeps_the_events(story: Story) -> None:
+    before = sorted(story.table("events").collect())
+    story.done("ingest", "--events", story.folder / "events.jsonl", "--compact")
+    assert sorted(story.table("events").collect()) == before
+
+
+def another_format_is_rejected(story: Story) -> None:
+    result = CliRunner().invoke(
+        main, ["usage", "--events", str(story.folder / "events.jsonl"), "--out", str(story.out)]
+    )
+    assert (result.exit_code, "--format " + story.form in result.output) == (2, True), result.output
+    assert len(story.hours()) == 4
+
+
+def a_catalog_knows_the_table(story: Story) -> None:
+    name = "default.usage_of_teams" if story.form == DELTA else "quota_lake.teams.usage"
+    for _ in range(2):
+        story.done("usage", "--events", story.out / "events", "--catalog-table", name)
+    assert story.spark.table(name).count() == 4
+
+
+def main_of_story() -> None:
+    """Tell the story."""
+    story = Story(sys.argv[1], Path(sys.argv[2]))
+    ingest_adds_nothing_twice(story)
+    runs_build_a_history(story)
+    a_write_that_fails_changes_nothing(story)
+    tables_without_dates_are_replaced(story)
+    another_format_is_rejected(story)
+    a_catalog_knows_the_table(story)
+    compaction_keeps_the_events(story)
+    a_stream_appends_each_event_once(story)
+    story.spark.stop()
+
+
+if __name__ == "__main__":
+    main_of_story()

@@ -1,0 +1,61 @@
+"""The tables of usage, throttling and cost, compared with those of DuckDB and Polars, which share no code."""
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bench.pipeline.__main__ import PEERS, PEERS_JOBS, PRICES
+from bench.pipeline.generate import events
+from pipeline.schema import CHARGEBACK, THROTTLE, USAGE, names
+
+RunJob = Callable[..., Result]
+TABLES = {"usage": USAGE, "throttle": THROTTLE, "chargeback": CHARGEBACK}
+
+
+@pytest.fixture(scope="module", params=["parquet", "json"])
+def source(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Events of two clusters and two hours, with duplicates, throttling and events without a topic."""
+    folder = tmp_path_factory.mktemp("events")
+    made = events(spark, 2000, 2, tenants=20, interval_ms=60_000)
+    waits = made.withColumns({"throttle_ms": F.coalesce(made.partition % 7, made.broker), "quota": made.api})
+    both = made.unionAll(waits.withColumn("cluster", made.user))
+    both.write.option("ignoreNullFields", "false").mode("append").format(request.param).save(str(folder))
+    assert both.distinct().count() < both.count()
+    return folder
+
+
+def rows_of(job: str, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Comparable rows, in an order of their own: floating-point sums depend on the order of the events."""
+    columns = names(TABLES[job])
+    found = []
+    for row in rows:
+        values = [row[name] for name in columns]
+        found.append(tuple(float(f"{each:.9g}") if isinstance(each, float) else each for each in values))
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize("tool", PEERS)
+@pytest.mark.parametrize("job", PEERS_JOBS)
+def test_a_table_is_that_of_another_program(
+    spark: SparkSession, run_job: RunJob, source: Path, tmp_path: Path, job: str, tool: str
+) -> None:
+    pytest.importorskip(tool, reason=f"{tool} is not installed: pip install --group bench")
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(PRICES)
+    options = ["--prices", prices] if job == "chargeback" else []
+    result = run_job(job, "--events", source, "--out", tmp_path, *options)
+    assert result.exit_code == 0, result.output
+    ours = [row.asDict() for row in spark.read.parquet(str(tmp_path / job)).collect()]
+    peer = importlib.import_module(f"bench.pipeline.in_{tool}")
+    theirs = peer.rows(job, str(source), yaml.safe_load(PRICES))
+    assert len(ours) > 10
+    assert rows_of(job, ours) == rows_of(job, theirs)
