@@ -1,11 +1,12 @@
 """Consumers that try to get more than their quota, before a real broker; test_consumers.py has the others."""
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
+from bench.attacks import frames
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import make_topic
@@ -13,6 +14,7 @@ from tests.support.messages.requests import batch, fetch, produce
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 
 pytestmark = pytest.mark.kafka
+MADE_UP = 300_000
 QUOTA = 200_000
 BATCH = 50_000
 WANTED = 4 * QUOTA
@@ -94,3 +96,17 @@ def test_twenty_connections_share_the_quota(kafka: EmbeddedKafka, proxy: ProxyPr
                 client.send(fetch("attacked-many", 0, max_bytes=50 << 20))
             got += sum(_size(client.receive().message) for client in clients)
     _check(got, started)
+
+
+def test_a_fetch_of_very_many_made_up_partitions_does_not_reach_the_broker(
+    kafka: EmbeddedKafka, proxy: ProxyProcess
+) -> None:
+    """The broker would work on it for up to a second."""
+    make_topic(kafka, "attacked-list")
+    large = frames.fetch("attacked-list", MADE_UP)
+    with RawClient(proxy.broker_port(1)) as client:
+        with suppress(ConnectionError):  # the proxy may be faster
+            client.send_until_full(large, 0.5)
+        assert client.ended()
+    with RawClient(proxy.broker_port(1)) as other:
+        assert other.ask(fetch("attacked-list", 0)).responses
