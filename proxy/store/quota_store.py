@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 
@@ -18,8 +18,8 @@ from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
-from proxy.store.enforced_entities import EnforcedEntities
 from proxy.store.layers import SLICE, ClientLayer, ConfigLayer, Layers, Quotas
+from proxy.store.published_limits import Build, PublishedLimits
 from proxy.store.records import Place, Setting, Unreadable
 from proxy.store.sources import Alteration, Sources, writer
 
@@ -29,9 +29,6 @@ LONGEST_SLEEP_SECONDS: Final = 30.0
 YIELD_EVERY: Final = 64
 """Entities to process before yielding to the event loop."""
 FILE_ALONE: Final = "quotas of this proxy can only be changed in its configuration file (quotas.store: none)"
-
-Value = TypeVar("Value", str, str | None)
-Build = Callable[[Mapping[QuotaEntity, Mapping[str, float]]], Limits]
 
 
 class StoreUnavailable(QuotaProxyError):
@@ -88,26 +85,28 @@ class QuotaStore:
         """`rules` define the configs of topics and brokers; None: there are none."""
         self.log: ChangeLog | None = None
         """None: changes are rejected with StoreOff."""
-        self._changed: Final = changed
         self._wall_ms: Final = wall_ms
         self._rules: Final = rules or ConfigRules([])
-        self._build = file.build
         self._settings = file.settings
         self.retains_deleted = file.retains_deleted
         """Whether the configs of a deleted topic apply to the next topic of its name."""
         self._clients: Final = Sources(file.layer, wall_ms())
         self._configs: Final = Sources(file.configs, wall_ms())
         self._topic_ids: Final[dict[str, dict[str, str]]] = {}
-        self._enforced: Final = EnforcedEntities()
         self._one_at_a_time: Final = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
-        self._conflict = ""
-        self.limits = self._rebuild()
-        """The current snapshot."""
+        self._published: Final = PublishedLimits(
+            file.build, self._rules, changed, clients=self._clients, configs=self._configs
+        )
 
     def start(self) -> None:
         """Start the timer that ends temporary values."""
         self._arm()
+
+    @property
+    def limits(self) -> Limits:
+        """The current snapshot."""
+        return self._published.limits
 
     @property
     def effective(self) -> Quotas:
@@ -153,7 +152,7 @@ class QuotaStore:
         They take effect SLICE entities at a time, so that the event loop can run in between.
         """
         same_settings, self._settings = file.settings == self._settings, file.settings
-        self._build = file.build
+        self._published.build = file.build
         self.retains_deleted = file.retains_deleted
         now_ms = self._wall_ms()
         layers = self._clients.layers
@@ -206,17 +205,10 @@ class QuotaStore:
                     configs.append((entity, place.name))
                 continue
             if setting is not None and setting.address is not None and entity.ip is not None:
-                clients += self._moved(entity, setting.address)
+                clients += self._published.move_host(entity, setting.address)
             if self._clients.read(place, setting, now_ms):
                 clients.append((entity, place.name))
         self._publish(clients, configs)
-
-    def _moved(self, host: QuotaEntity, address: str) -> list[tuple[QuotaEntity, str]]:
-        """Set the address of a host name. Returns the places where a value may change by that."""
-        before = self._enforced.set_address(host, address)
-        if before is None:
-            return []
-        return [(entity, name) for name in self.effective.get(host, {}) for entity in (before, host)]
 
     def _take_config(
         self, resource: ConfigResource, place: Place, setting: Setting | None, now_ms: int
@@ -347,50 +339,19 @@ class QuotaStore:
                     await asyncio.sleep(0)
             await self._append(records)
 
-    # In force
+    # Snapshots and time
 
     def _publish(
         self, clients: Sequence[tuple[QuotaEntity, str]], configs: Sequence[tuple[ConfigResource, str]]
     ) -> None:
         """Publish a snapshot with the current values of these quotas."""
-        limits = self.limits
-        if clients:
-            changes: dict[QuotaEntity, dict[str, float | None]] = {}
-            for entity, name in clients:
-                enforced = self._enforced.of(entity)
-                value = self._enforced.value(enforced, name, self.effective)
-                changes.setdefault(enforced, {})[name] = value
-            limits = limits.with_changes(changes)
-        if configs:
-            resources = limits.resources
-            for type, texts in _by_type(self._configs.changes(configs)).items():
-                resources = resources.with_changes(type, texts)
-            limits = limits.with_resources(resources)
-        if limits is not self.limits:
-            self._take(limits)
+        self._published.update(clients, configs)
         self._arm()
 
     def _replace(self) -> None:
-        self._take(self._rebuild())
+        """Publish a snapshot that is built anew."""
+        self._published.rebuild()
         self._arm()
-
-    def _take(self, limits: Limits) -> None:
-        if limits.resources is not self.limits.resources:
-            problem = self._rules.conflict(limits.resources)
-            if problem and problem != self._conflict:
-                log.warning("quotas: the file and the changes with tools conflict: %s", problem)
-            self._conflict = problem
-        self.limits = limits
-        self._changed(limits)
-
-    def _rebuild(self) -> Limits:
-        limits = self._build(self._enforced.all(self.effective))
-        resources = limits.resources
-        for type, values in _by_type(self.configs).items():
-            resources = resources.with_changes(type, values)
-        return limits.with_resources(resources)
-
-    # Time
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -422,13 +383,3 @@ class QuotaStore:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _by_type(
-    configs: Mapping[ConfigResource, Mapping[str, Value]],
-) -> dict[str, dict[str, Mapping[str, Value]]]:
-    """The configs by the type of the resource, then by its name."""
-    by_type: dict[str, dict[str, Mapping[str, Value]]] = {TOPIC: {}, BROKER: {}}
-    for resource, values in configs.items():
-        by_type[resource.type][resource.name] = values
-    return by_type
