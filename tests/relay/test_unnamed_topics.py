@@ -8,7 +8,6 @@ from kio.schema.errors import ErrorCode
 
 from proxy.quota.limits.config_keys import (
     BYTES_IN_THRESHOLD,
-    PRODUCER_BYTE_RATE,
     PRODUCER_BYTE_RATE_ACTION,
     REJECT,
     TOTAL_BYTES_IN_THRESHOLD,
@@ -16,82 +15,29 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import UNKNOWN_TOPIC
-from proxy.relay.id_budget import IDS_AT_MOST
 from proxy.relay.login.authentication import Login
 from proxy.relay.traffic import Traffic
 from proxy.relay.unnamed_topics import FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS, NAMES_SECONDS
 from proxy.wire.edit import LENGTH_SIZE
-from proxy.wire.topic_names import TopicNames
-from tests.support.messages.kio_messages import (
-    Ports,
-    read_frame,
-    response_type,
+from tests.support.messages.kio_messages import Ports
+from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine
+from tests.support.stories.unnamed_topics import (
+    COLD,
+    HOT,
+    IDS,
+    LIMITED,
+    RATE,
+    TOPICS,
+    UNKNOWN,
+    Names,
+    read,
+    request,
+    response,
+    told,
 )
-from tests.support.messages.produce import produce_request, produce_response
-from tests.support.messages.requests import TOPIC_IDS_FROM
-from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine, new_relay
 
 MIB = 1 << 20
-RATE = PRODUCER_BYTE_RATE.name
-HOT, COLD = "hot", "cold"
-IDS = {HOT: UUID(int=1), COLD: UUID(int=2), "made up": UUID(int=3), "secret": UUID(int=4)}
-TOPICS = {topic_id: name for name, topic_id in IDS.items()}
-LIMITED = Resources({HOT: {RATE: "1000"}})
 REJECTING = Resources({HOT: {RATE: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
-UNKNOWN = ErrorCode.unknown_topic_id
-
-
-class Names(TopicNames):
-    """Knows HOT and COLD from when the test says so; the cluster may be asked."""
-
-    def __init__(self, *known):
-        super().__init__()
-        self.known = {IDS[name].bytes: name for name in known}
-        self.may_ask = True
-        self.secret_asked = True
-        self.sent = 3
-        self.answered = 3
-
-    @property
-    def asks(self):
-        return self.may_ask
-
-    @property
-    def requests(self):
-        return self.sent
-
-    @property
-    def responses(self):
-        return self.answered
-
-    def hides(self, topic_id):
-        return self.secret_asked and topic_id == IDS["secret"].bytes
-
-    def look_up(self, topic_id):
-        return self.known.get(topic_id, "")
-
-    def learn(self, *known):
-        """The cluster has responded: it has these topics."""
-        self.known.update({IDS[name].bytes: name for name in known})
-        self.sent += 1
-        self.answered = self.sent
-
-
-def told(names, resources=LIMITED, **more):
-    return Playbook(new_relay(resources=resources, topic_names=names, **more))
-
-
-def request(number, sizes, acks=-1):
-    return produce_request(number, sizes, IDS, version=TOPIC_IDS_FROM, acks=acks)
-
-
-def response(number, partitions):
-    return produce_response(number, partitions, IDS, version=TOPIC_IDS_FROM)
-
-
-def read(play):
-    """What the client reads."""
-    return read_frame(response_type(0, TOPIC_IDS_FROM), b"".join(play.relay.take_to_client()))
 
 
 def codes(play):
@@ -345,62 +291,3 @@ def test_a_client_that_hangs_up_costs_nothing():
     play.relay.end()
     play.to_broker()
     assert play.relay._requests._engine.live() == []
-
-
-def made_up(number, first=100):
-    return {UUID(int=first + each): [1] for each in range(number)}
-
-
-def test_made_up_ids_are_asked_for_in_bounded_numbers():
-    names = Names(COLD)
-    play = told(names).client(request(1, made_up(10 * IDS_AT_MOST)))
-    assert names.all_wanted
-    assert len(names.take_wanted()) == IDS_AT_MOST
-    known = request(1, {COLD: [10]})
-    told(names).client(known).to_broker(known)
-    names.learn()
-    play.at(0.1).to_broker().to_client()
-    play.at(NAMES_SECONDS)
-    assert {each.partition_responses[0].error_code for each in read(play).responses} == {UNKNOWN}
-
-
-def test_a_flood_of_made_up_ids_delays_only_its_sender():
-    """The proxy may not describe the topic "secret", which only a request by its id tells."""
-    names = Names()
-    hostile = told(names).client(*[request(each, made_up(1000, first=each * 1000)) for each in range(1, 5)])
-    names.secret_asked = False
-    other = told(names).client(request(1, {"secret": [10]})).to_broker()
-    assert IDS["secret"].bytes in names.take_wanted()
-    names.secret_asked = True
-    names.learn()
-    other.at(0.1).to_broker(request(1, {"secret": [10]}))
-    hostile.at(0.1).busy()
-
-
-def test_the_names_of_all_topics_do_not_tell_that_an_id_is_unknown():
-    names = Names()
-    names.secret_asked = False
-    play = told(names).client(request(1, {**made_up(IDS_AT_MOST), "secret": [10]}))
-    wanted = names.take_wanted()
-    names.learn()
-    play.at(0.9).to_broker().to_client()
-    names.ask_again()
-    play.at(1.1)
-    wanted |= names.take_wanted()
-    assert IDS["secret"].bytes in wanted
-    names.secret_asked = True
-    names.learn()
-    play.at(1.5).to_broker(request(1, {"secret": [10]}))
-
-
-def test_a_request_of_very_many_made_up_ids_looks_for_them_a_few_times_only():
-    names = Names()
-    made_up = {UUID(int=number): [1] for number in range(100, 10_100)}
-    asked = request(1, made_up)
-    play = told(names).client(asked)
-    looks = 0
-    while play.relay.next_timer > 0.0:
-        play.at(play.relay.next_timer - START)
-        looks += 1
-    assert looks <= 3
-    assert len(read(play).responses) == len(made_up)

@@ -1,4 +1,4 @@
-"""PublishedLimits: a snapshot per change, with the lowest value of an address, and with what is built anew."""
+"""PublishedLimits: a snapshot per change, with the lowest value of an address; or one that is built anew."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
