@@ -22,7 +22,6 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "proxy/server/workers/pages.py": "tests/integration/test_workers.py",
     "proxy/server/workers/process.py": "tests/unit/proxy/server/workers/test_supervisor.py",
     "proxy/server/workers/site.py": "tests/unit/proxy/server/workers/test_supervisor.py",
-    "proxy/config/sharing.py": "tests/unit/proxy/config/test_settings.py",
     "bench/pipeline/generate.py": "tests/pipeline/test_peers.py",
     "bench/pipeline/in_duckdb.py": "tests/pipeline/test_peers.py",
     "bench/pipeline/in_polars.py": "tests/pipeline/test_peers.py",
