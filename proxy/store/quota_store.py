@@ -274,7 +274,7 @@ class QuotaStore:
         return self._configs.has_set(resource)
 
     def topics_set(self) -> set[str]:
-        """The names of topics of which tools set or removed a config."""
+        """The names of the topics on which tools set or removed a config."""
         tools = self._configs.layers.tools
         return {
             resource.name

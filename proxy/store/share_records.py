@@ -1,4 +1,4 @@
-"""Records of the topic by which proxies share limits: JSON, one per report.
+"""Records of the topic through which proxies share limits: JSON, one per report.
 
     {"v": 1, "instance": "proxy-1/5f0c", "number": 12, "read_to": 345, "cluster": "kafka",
      "buckets": [["18:producer_byte_rate5:alice0:0:0:-1/1", 1048576.0, 734003.2, null, 3]]}

@@ -1,4 +1,4 @@
-"""SharesTopic: the topic by which proxies share limits, as a log of reports."""
+"""SharesTopic: the topic through which proxies share limits, as a log of reports."""
 
 import asyncio
 import logging

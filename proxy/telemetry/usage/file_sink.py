@@ -97,7 +97,7 @@ class FileSink(Sink):
         name = f"usage-{_stamp(now)}-{self._proxy}.jsonl"
         newest = max((file.name for file in self._folder.glob(PATTERN)), default="")
         if newest >= name:
-            # The clock was set back. The order of the names is that in which the files are deleted.
+            # The clock was set back. Files are deleted in the order of their names.
             name = f"usage-{_after(newest)}-{self._proxy}.jsonl"
         self._file = self._folder / name
         self._size = 0
