@@ -49,16 +49,16 @@ demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it 
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
 
 # The timed tests measure, and leave half of the processors idle. They run first, as soon as the rings are compiled.
-# All other tests run beside them with a lower priority: these get what is left, and a tenth of a processor when the
-# timed tests need all of it, so that none of them stands still until its waits are over.
-IN_BACKGROUND := nice -n 10
+# All other tests run beside them, two jobs at a time, with a lower priority: they get what is left, and a thirtieth of a
+# processor when the timed tests need all of it, so that none of them stands still until its waits are over.
+IN_BACKGROUND := nice -n 15
 
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
 test: $(INSTALLED) kafka copy-sources ## Run every check and every test
 	@if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
 	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests" "BACKGROUND=$(IN_BACKGROUND)" \
-		--jobs=4 --output-sync=target --keep-going \
+		--jobs=3 --output-sync=target --keep-going \
 		integration pipeline-copy test-copy lint fuzz-briefly test-compiled
 
 # mypy and mypyc cannot open one cache at the same moment (sqlite: "database is locked").
