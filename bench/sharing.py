@@ -6,6 +6,7 @@ records take 5 to 40 ms to be appended and as long to be read. The figures are t
 """
 
 import argparse
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Final
 
 from bench.line_chart import COLORS, INK, Line, LineChart
 from bench.page import RESULTS
-from proxy.store.share_records import encode_report
+from proxy.quota.sharing.reports import Report
+from proxy.store.share_records import decode_report, encode_report
 from tests.support.sharing.simulation import Process, Simulation
 
 LIMIT: Final = 1e6
@@ -125,6 +127,52 @@ def report_bytes(hot: int) -> float:
     return size / seconds / len(processes)
 
 
+def core_part(hot: int) -> float:
+    """The part of a core that each of 3 processes uses for sharing while `hot` buckets are at their limits.
+
+    It is the CPU time of its reports and of those that it reads, with their encoding, per simulated second.
+    """
+    simulation = Simulation(1, limit=LIMIT, entities=hot)
+    processes = [simulation.start(name) for name in "abc"]
+    simulation.run(3.0)
+    for process in processes:
+        for entity in range(hot):
+            process.connect(1, SIZE * 10, simulation.now, entity)
+    simulation.run(2.0)
+    first, seconds = len(simulation.log.records), 4.0
+    metered = [Metered(process) for process in processes]
+    simulation.run(seconds)
+    used = sum(each.seconds for each in metered)
+    used += _seconds_of_records([report for _, report in simulation.log.records[first:]], len(processes))
+    return used / seconds / len(processes)
+
+
+class Metered:
+    """Measures the CPU time that a simulated process uses for sharing."""
+
+    def __init__(self, process: Process) -> None:
+        self.seconds = 0.0
+        self._read: Final = process._read
+        self._tell: Final = process._tell
+        process._read = lambda now: self._measure(self._read, now)  # type: ignore[method-assign]
+        process._tell = lambda now: self._measure(self._tell, now)  # type: ignore[method-assign]
+
+    def _measure(self, call: Callable[[float], None], now: float) -> None:
+        before = time.process_time()
+        call(now)
+        self.seconds += time.process_time() - before
+
+
+def _seconds_of_records(reports: Sequence[Report], readers: int) -> float:
+    """The CPU time of encoding each report once, and of decoding it at each of its readers."""
+    before = time.process_time()
+    for report in reports:
+        value = encode_report(report)
+        for _ in range(readers):
+            decode_report(value)
+    return time.process_time() - before
+
+
 def story() -> LineChart:
     """Three processes: demand moves, one is killed, one is suspended, one starts."""
     simulation, (a, b, c) = _three(1)
@@ -214,8 +262,11 @@ def figures(processes: Sequence[int]) -> list[str]:
         times = sorted(measure(seed) for seed in range(20))
         lines.append(f"| {name} | {times[10]:.2f} s | {times[-1]:.2f} s |")
     for hot in (100, 1000):
-        rate = report_bytes(hot) / 1e3
-        lines.append(f"\nWith {hot} limits in use on 3 processes, each process writes {rate:.0f} kB/s.")
+        rate, part = report_bytes(hot) / 1e3, core_part(hot)
+        lines.append(
+            f"\nWith {hot} limits in use on 3 processes, each process writes {rate:.0f} kB/s, and uses "
+            f"{part:.1%} of this machine's core for sharing."
+        )
     return lines
 
 

@@ -1,5 +1,7 @@
 """Limits over three brokers and two proxies, with real producers: of a client, and of a whole topic."""
 
+import json
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -90,6 +92,26 @@ def share(proxy: ProxyProcess, kind: str) -> float:
     return float(found["share"])
 
 
+def check_reload_to_scope_broker(proxy: ProxyProcess) -> None:
+    """A reload with another scope gives each broker a bucket, with its whole limit at once."""
+    config = json.loads(proxy.config_file.read_text())
+    del config["quotas"]["clients"][0]["scope"]
+    proxy.write_config(config)
+    proxy.process.send_signal(signal.SIGHUP)
+
+    def brokers() -> set[object]:
+        return {
+            bucket["broker"]
+            for bucket in proxy.buckets()
+            if bucket["kind"] == "producer_byte_rate" and bucket["scope"] == "broker" and bucket["rate"] > 0
+        }
+
+    wait_until(lambda: brokers() == {1, 2, 3}, "a bucket in use for each broker")
+    shown = [bucket for bucket in proxy.buckets() if bucket["kind"] == "producer_byte_rate"]
+    assert {bucket["limit"] for bucket in shown} == {LIMIT}
+    assert {bucket["scope"] for bucket in shown} == {"broker"}, "the cluster's bucket is gone"
+
+
 def test_one_limit_over_brokers_and_proxies(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     for topic in (TENANT, TOPIC):
         make_topic(kafka_cluster, topic, on=[[1], [2], [3]], message_timestamp_type="LogAppendTime")
@@ -108,16 +130,17 @@ def test_one_limit_over_brokers_and_proxies(kafka_cluster: EmbeddedKafka, run_pr
                 stack.enter_context(producing(proxy, topic))
         began = time.time()
         wait_until(lambda: time.time() > began + SECONDS, "the producers to have sent", 60)
-        shares = {
-            kind: [share(proxy, kind) for proxy in proxies] for kind in ("producer_byte_rate", OF_TOPIC)
-        }
+        shares = {kind: [share(proxy, kind) for proxy in proxies] for kind in KINDS}
+        ended = time.time()
+        for proxy in proxies:
+            check_reload_to_scope_broker(proxy)
     for kind, parts in shares.items():
         assert min(parts) > 0.0, kind
         assert sum(parts) <= 1.2 * LIMIT, kind
     for topic in (TENANT, TOPIC):
         of_brokers = appended(kafka_cluster, topic)
         assert all(of_brokers), "every broker had a part"
-        pieces = sorted(piece for pieces in of_brokers for piece in pieces)
+        pieces = sorted(piece for pieces in of_brokers for piece in pieces if piece[0] <= ended)
         seconds = pieces[-1][0] - pieces[0][0]
         rate = sum(size for _, size in pieces) / LIMIT
         assert seconds > 0.75 * SECONDS, topic
