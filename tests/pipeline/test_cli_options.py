@@ -113,13 +113,13 @@ def test_a_report_has_prices_and_quotas_where_they_are_given(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: bool
 ) -> None:
     found: list[Any] = []
-    monkeypatch.setattr(cli, "write_report", lambda job, *documents: found.append(documents))
+    monkeypatch.setattr(cli, "write_report", lambda job, options: found.append(options))
     lines = write_lines(tmp_path / "events.jsonl", [make_event()])
     (tmp_path / "prices.yaml").write_text("{currency: CHF}")
     (tmp_path / "quotas.yaml").write_text("quotas: {clients: []}")
     options = [f"--prices={tmp_path}/prices.yaml", f"--quotas={tmp_path}/quotas.yaml"] if given else []
     result = CliRunner().invoke(main, ["report", "--events", str(lines), "--out", str(tmp_path), *options])
     assert result.exit_code == 0, result.output
-    ((prices, quotas),) = found
-    assert (prices is not None and prices.currency) == ("CHF" if given else False)
-    assert (quotas is not None) == given
+    (made,) = found
+    assert (made.prices is not None and made.prices.currency) == ("CHF" if given else False)
+    assert (made.quotas is not None) == given
