@@ -24,6 +24,7 @@ from pipeline.formats import FORMATS as TABLE_FORMATS
 from pipeline.formats import PARQUET
 from pipeline.jobs import batch, plan_move
 from pipeline.jobs.job import Job, Options
+from pipeline.jobs.recommendation import Recommending, write_recommendation
 from pipeline.jobs.report import ReportOptions, write_report
 from pipeline.jobs.stream import MODES, StreamOptions, run_stream
 from pipeline.prices import read_prices
@@ -301,6 +302,18 @@ def chargeback(job: Job, prices: Path) -> None:
     help="Scope of a quota: each broker of each proxy, or the whole cluster. Default: the scope in "
     "--current, or else broker.",
 )
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT",
+    help="Read the current quotas from this proxy or broker. --current then only says how they are measured.",
+)
+@click.option(
+    "--review",
+    is_flag=True,
+    help="Print the difference from the current quotas, as `quota-proxy quotas diff`, and what the "
+    "quotas would have done in the last week of the events. Sets nothing.",
+)
+@click.option("--apply", is_flag=True, help="Print the review, then set the quotas at --bootstrap.")
 def recommend(
     job: Job,
     headroom: float,
@@ -311,11 +324,21 @@ def recommend(
     floor: float,
     samples: int,
     scope: str | None,
+    bootstrap: str | None,
+    review: bool,
+    apply: bool,
 ) -> None:
     """Recommend byte rates from the usage of tenants, as a file for `quota-proxy quotas import`."""
-    quotas = None if current is None else read_quotas(current)
-    rules = Rules(headroom, capacity, step, floor, samples, per)
-    batch.write_recommendation(job, rules, quotas, scope)
+    options = Recommending(
+        rules=Rules(headroom, capacity, step, floor, samples, per),
+        current=None if current is None else read_quotas(current),
+        scope=scope,
+        bootstrap=bootstrap,
+        review=review,
+        apply=apply,
+        compared=str(current or ""),
+    )
+    write_recommendation(job, options)
 
 
 @job

@@ -21,6 +21,10 @@ from proxy.quota.limits.config_keys import (
     CONSUMER_BYTE_RATE_ACTION,
     PRODUCER_BYTE_RATE,
     PRODUCER_BYTE_RATE_ACTION,
+    TOPIC_CONSUMER_BYTE_RATE,
+    TOPIC_CONSUMER_BYTE_RATE_ACTION,
+    TOPIC_PRODUCER_BYTE_RATE,
+    TOPIC_PRODUCER_BYTE_RATE_ACTION,
     TOTAL_BYTES_IN_THRESHOLD,
 )
 from proxy.quota.limits.enforcement import EnforcementSettings, Exemptions, RateAlgorithm, RateWindow
@@ -42,6 +46,10 @@ _REPLAYED: Final = (
     PRODUCER_BYTE_RATE_ACTION,
     CONSUMER_BYTE_RATE,
     CONSUMER_BYTE_RATE_ACTION,
+    TOPIC_PRODUCER_BYTE_RATE,
+    TOPIC_PRODUCER_BYTE_RATE_ACTION,
+    TOPIC_CONSUMER_BYTE_RATE,
+    TOPIC_CONSUMER_BYTE_RATE_ACTION,
 )
 _PROXY_TOPICS: Final = frozenset([STORE_TOPIC, USAGE_TOPIC, SHARES_TOPIC])
 """By their default names: a quota file does not tell others."""

@@ -6,16 +6,13 @@ from pipeline.errors import InputError
 from pipeline.jobs.job import Job
 from pipeline.observed import Observed
 from pipeline.prices import Prices
-from pipeline.quota_file import BROKER, CLUSTER, Quotas, QuotaSet, to_yaml
-from pipeline.schema import SKIPPED
-from pipeline.tables import EVENTS_TABLE, events_folder, is_streamed, write_table
+from pipeline.quota_file import QuotaSet
+from pipeline.tables import EVENTS_TABLE, events_folder, is_streamed
 from pipeline.transforms.chargeback import chargeback
-from pipeline.transforms.events import with_date, with_period
-from pipeline.transforms.recommend import Peak, Rules, peaks, recommend
+from pipeline.transforms.events import with_date
 from pipeline.transforms.replay import replay, untried
 from pipeline.transforms.throttle import bound, throttle
 from pipeline.transforms.usage import DAY, partition_rates, usage
-from proxy.quota.identity import QuotaEntity
 
 
 def append(job: Job, *, compact: bool = False) -> None:
@@ -52,38 +49,12 @@ def write_replay(job: Job, quotas: QuotaSet) -> None:
     place = job.write("replay", replay(job.kept_events(), quotas))
     written = job.lake.read("replay")
     assert written is not None
-    if quotas.has(CLUSTER):
-        job.say(f"Replayed as of scope {BROKER}: the quotas of scope {CLUSTER}", "bold")
     if untried(quotas):
         job.say(f"Not replayed, because events do not have the charges: {', '.join(untried(quotas))}", "bold")
     unknown = written.where(F.col("after_throttle_ms").isNull())
     found = sorted(row.quota or "an unnamed quota" for row in unknown.select("quota").distinct().collect())
     if found:
         job.say(f"Not replayed, and null in the after_ columns of {place}: {', '.join(found)}", "bold")
-
-
-def write_recommendation(job: Job, rules: Rules, current: QuotaSet | None, scope: str | None = None) -> None:
-    """Write `quotas.yaml`, with a quota for each tenant, and `skipped/`, the tenants without a quota.
-
-    `scope`: None for the scope of the current quotas.
-    """
-    known = QuotaSet(Quotas()) if current is None else current
-
-    def scope_of(entity: QuotaEntity) -> str:
-        return scope or known.scope(entity)
-
-    scopes = {scope} if scope else {known.settings.scope, *known.scopes.values()}
-    found = [Peak(*row) for row in peaks(job.events(), rules.per, scopes).collect()]
-    recommended = recommend(found, rules, known.clients, scope_of)
-    quotas, skipped = recommended.quotas, recommended.skipped
-    of_cluster = {entity: CLUSTER for entity in quotas if scope_of(entity) == CLUSTER}
-    file = job.write_text("quotas.yaml", to_yaml(quotas, of_cluster))
-    job.say(f"{file}: quotas of {len(quotas):,} entities")
-    table = with_period(job.spark.createDataFrame(skipped, SKIPPED), job.period())
-    folder = write_table(table, job.options.out, "skipped")
-    if skipped:
-        job.say(f"{len(skipped):,} rates got no quota; {folder} has them with the reasons", "bold")
-    job.report_quality()
 
 
 def inbound_rates(job: Job, cluster: str | None = None) -> dict[tuple[str, int], float]:

@@ -103,7 +103,37 @@ def throttled_rate(intervals: Sequence[tuple[Interval, int]], tried: float) -> f
     if seconds <= 0 or size <= 0:
         return 0.0
     limit = size / seconds
-    return tried if _LEAST_OF_TRIED <= limit / tried <= _MOST_OF_TRIED else limit
+    return tried if _is_near(limit, tried) else limit
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledRates:
+    """The limit in bytes/s that throttled each sender, 0.0 if none did. `in_force`: whether they are parts of
+    the tried limit.
+    """
+
+    of_senders: list[float]
+    in_force: bool
+
+
+def throttled_rates(
+    senders: Sequence[Sequence[tuple[Interval, int]]], tried: float, *, together: bool
+) -> ThrottledRates:
+    """Estimate the limits that throttled the senders of a bucket.
+
+    `together`: they send at several brokers or proxies, each of which has a part of the limit. Parts that
+    add up to nearly the tried limit are taken as parts of it.
+    """
+    if not together:
+        return ThrottledRates([throttled_rate(each, tried) for each in senders], in_force=False)
+    parts = [throttled_rate(each, math.inf) for each in senders]
+    if not _is_near(sum(parts), tried):
+        return ThrottledRates(parts, in_force=False)
+    return ThrottledRates([part * tried / sum(parts) for part in parts], in_force=True)
+
+
+def _is_near(limit: float, tried: float) -> bool:
+    return _LEAST_OF_TRIED <= limit / tried <= _MOST_OF_TRIED
 
 
 def lay_out(

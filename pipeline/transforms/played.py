@@ -16,6 +16,8 @@ from proxy.quota.identity import Identity
 
 STATE: Final = ("cluster", "proxy", "listener", "broker")
 """The key of a quota's state: each proxy keeps one for each broker."""
+PLACE: Final = STATE[1:]
+"""Where a client sends: at a broker of a proxy. A quota over the whole cluster has one state for all."""
 SUMS: Final = ("bytes", "requests", "throttled_requests", "throttle_ms")
 STEP_SECONDS: Final = 0.25
 """Requests that take at most this time at the limit are charged together."""
@@ -121,3 +123,8 @@ def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
         )
         found.append((interval, count))
     return take_turns(found)
+
+
+def has_places(rows: Any) -> bool:
+    """Whether the rows of one state are of several places."""
+    return len(rows[[*PLACE]].drop_duplicates()) > 1

@@ -20,18 +20,20 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.quota_file import QuotaSet
+from pipeline.quota_file import BROKER, QuotaSet
 from pipeline.schema import REPLAY, names
 from pipeline.transforms.buckets import APIS, charged, with_buckets
-from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, lay_out, throttled_rate
+from pipeline.transforms.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, lay_out, throttled_rates
 from pipeline.transforms.played import (
     AFTER,
+    PLACE,
     STATE,
     STEP_SECONDS,
     SUMS,
     Connection,
     Row,
     after_table,
+    has_places,
     intervals_of,
     play,
 )
@@ -43,7 +45,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.broker_bytes_in import SHARE
 from proxy.quota.kinds.client_bytes import KIND, PRODUCER_BYTE_RATE
-from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE
+from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, TOPIC_CONSUMER_BYTE_RATE
 from proxy.quota.limits.enforcement import PACE
 from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.views import RequestView, ResponseView
@@ -89,9 +91,8 @@ def replay(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 def untried(quotas: QuotaSet) -> list[str]:
     """Return the quotas of the file that cannot be replayed."""
     names = {name for limits in quotas.clients.values() for name in limits} - APIS.keys()
-    if CONSUMER_BYTE_RATE.name not in replayed_topics(quotas):
-        names.add(f"{CONSUMER_BYTE_RATE.name} with action omit")
-    return sorted(names)
+    omits = {CONSUMER_BYTE_RATE.name, TOPIC_CONSUMER_BYTE_RATE.name} - set(replayed_topics(quotas))
+    return sorted(names | {f"{name} with action omit" for name in omits})
 
 
 def _tenants(after: DataFrame) -> DataFrame:
@@ -104,7 +105,9 @@ def _tenants(after: DataFrame) -> DataFrame:
 
 
 def replay_buckets(events: DataFrame, quotas: QuotaSet) -> DataFrame:
-    """Return rows of AFTER: each bucket of users and client ids is replayed on its own."""
+    """Return rows of AFTER: each bucket of users and client ids is replayed on its own. A bucket of scope
+    `broker` is that of a broker at a proxy, and one of scope `cluster` is that of all of them.
+    """
     intervals = (
         charged(events)
         .groupBy(*STATE, "user", "client_id", "bucket_quota", "api", "interval_start_ms")
@@ -114,8 +117,9 @@ def replay_buckets(events: DataFrame, quotas: QuotaSet) -> DataFrame:
     def run(rows: Any) -> Any:
         return after_table(rows, simulate(rows, quotas))
 
+    places = [F.when(F.col("scope") == BROKER, F.col(name)).alias(f"of_{name}") for name in PLACE]
     buckets = with_buckets(intervals, quotas).groupBy(
-        *STATE, "bucket_quota", "bucket_user", "bucket_client_id"
+        "cluster", *places, "bucket_quota", "bucket_user", "bucket_client_id"
     )
     return buckets.applyInPandas(run, AFTER)
 
@@ -161,7 +165,9 @@ def nobody_waits(rows: Any, quotas: QuotaSet) -> bool:
     steps = sizes / np.maximum(np.minimum(rows["requests"].to_numpy(float), most), 1.0)
     rates = sizes * 1000 / rows["interval_ms"].to_numpy(float)
     together = pd.DataFrame({"start": rows["interval_start_ms"], "rate": rates, "step": steps})
-    highest = together.groupby("start").sum().max()
+    # Proxies begin their intervals at different times, so the highest of each place may come together.
+    places = rows.groupby([*PLACE]).ngroup()
+    highest = together.groupby([places, "start"]).sum().groupby(level=0).max().sum()
     room = limit * _SURELY
     return bool(highest["rate"] <= room and 2 * highest["step"] <= room * quotas.burst_seconds)
 
@@ -172,13 +178,18 @@ def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
     base = int(rows["interval_start_ms"].iloc[0])
     limit = float(rows["limit"].iloc[0])
     connections: list[Connection] = []
-    for (user, client_id, _), found in rows.groupby(["user", "client_id", "api"], sort=False):
-        intervals = intervals_of(found, base)
-        was = throttled_rate(intervals, limit)
-        eager = AT_ONCE if was == limit else AS_THEY_CAME
+    senders = [
+        ((user, client_id), intervals_of(found, base))
+        for (*_, user, client_id, _), found in rows.groupby([*PLACE, "user", "client_id", "api"], sort=False)
+    ]
+    rates = throttled_rates([intervals for _, intervals in senders], limit, together=has_places(rows))
+    for ((user, client_id), intervals), was in zip(senders, rates.of_senders, strict=True):
+        eager = AT_ONCE if was == limit or rates.in_force else AS_THEY_CAME
         intervals = in_sequence(intervals, was, burst_seconds)
         for place in range(max(max(each.places) for each, _ in intervals) + 1):
-            steps = _steps(intervals, place, limit, was, eager, burst_seconds)
+            # Senders that share the limit take turns: larger steps would get more of it.
+            steps = _steps(intervals, place, was if rates.in_force else limit, was, eager, burst_seconds)
+            # A bucket divides its debt among connections, each of which is an Identity of its own.
             connections.append(Connection(Identity(user, client_id, ""), steps))
     return connections
 

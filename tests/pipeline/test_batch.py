@@ -11,7 +11,6 @@ from rich.console import Console
 from pipeline.jobs import batch
 from pipeline.jobs.job import Job, Options
 from pipeline.schema import STORED_EVENT
-from pipeline.transforms.recommend import Rules
 from pipeline.window import make_window
 from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
 
@@ -54,14 +53,11 @@ def test_the_table_of_a_stream_is_not_appended_to(
 
 
 def test_what_a_replay_does_not_know_is_named(run_job: RunJob, tmp_path: Path) -> None:
-    """A quota that events say nothing about, one that throttled, but that no replay knows, and a scope."""
+    """A quota that events say nothing about, one that throttled, but that no replay knows."""
     mutations = {"api": "CreateTopics", "topic": None, "quota": "controller_mutation_rate", "throttle_ms": 9}
     lines = write_lines(tmp_path / "events.jsonl", [make_event(user="bob", **mutations)])
     file = tmp_path / "quotas.yaml"
-    of_cluster = "{entity: {user: alice}, scope: cluster, producer_byte_rate: 1000}"
-    file.write_text(
-        f"quotas: {{clients: [{{entity: {{user: <default>}}, request_percentage: 5}}, {of_cluster}]}}"
-    )
+    file.write_text("quotas: {clients: [{entity: {user: <default>}, request_percentage: 5}]}")
     result = run_job("replay", "--events", lines, "--out", tmp_path / "out", "--quotas", file)
     assert result.exit_code == 0, result.output
     first, second = (
@@ -70,15 +66,6 @@ def test_what_a_replay_does_not_know_is_named(run_job: RunJob, tmp_path: Path) -
     )
     assert first != second
     assert str(tmp_path / "out/replay") in second
-    assert "scope cluster" in result.output
-
-
-def test_a_recommendation_is_a_file(spark: SparkSession, tmp_path: Path) -> None:
-    events = write_lines(tmp_path / "events.jsonl", [make_event(bytes_in=10_000_000), "no event"])
-    with Job(Options(str(events), str(tmp_path / "out"), FOREVER), Console(quiet=True)) as job:
-        batch.write_recommendation(job, Rules(headroom=1.0, samples=1), None)
-    assert "producer_byte_rate: 1000448" in (tmp_path / "out/quotas.yaml").read_text()
-    assert spark.read.parquet(str(tmp_path / "out/quarantine")).count() == 1
 
 
 def test_inbound_rates_are_by_partition(spark: SparkSession, tmp_path: Path) -> None:

@@ -235,6 +235,41 @@ def test_brokers_have_buckets_of_their_own(frame: Frame) -> None:
     assert replay(frame(*events), quotas()).collect() == []
 
 
+def test_a_quota_of_the_cluster_has_one_bucket(frame: Frame) -> None:
+    """At three brokers and two proxies, a tenant sends 0.4 MB/s each. The bucket is full for 5 s."""
+    events = [
+        make_event(at=10_000 * step, broker=place, proxy=f"proxy-{place % 2}", bytes_in=4 * MB, requests=40)
+        for step in range(12)
+        for place in range(3)
+    ]
+    assert replay(frame(*events), quotas()).collect() == []
+    (row,) = replay(frame(*events), quotas(scope="cluster")).collect()
+    assert row.after_late_ms == pytest.approx(23_000, rel=0.1)
+    assert row.after_throttle_ms > 100_000
+    (own,) = replay(frame(*events), with_scope(quotas(), "cluster")).collect()
+    assert own == row
+    assert replay(frame(*events), with_scope(quotas(scope="cluster"), "broker")).collect() == []
+
+
+def with_scope(quotas: QuotaSet, scope: str) -> QuotaSet:
+    """The quotas with a scope of the entity's own."""
+    return QuotaSet(quotas.settings, quotas.clients, scopes={EVERYBODY: scope})
+
+
+@pytest.mark.parametrize("parts", [(3, 3, 3), (1, 2, 6)])
+def test_a_quota_of_the_cluster_in_force_gives_what_happened(parts: tuple[int, ...]) -> None:
+    """Each broker has a part of the limit."""
+    whole = run([Client("a", 10_000, connections=9)], quotas().limits(), 300)
+    counts = ("requests", "bytes_in", "throttled_requests", "throttle_ms")
+    events = [
+        {**event, "broker": broker, **{name: event[name] * part // 9 for name in counts}}
+        for event in whole
+        for broker, part in enumerate(parts)
+    ]
+    happened = sum(event["throttle_ms"] for event in events)
+    assert throttle_ms(events, quotas(scope="cluster")) == pytest.approx(happened, rel=0.05)
+
+
 def test_before_and_after(frame: Frame) -> None:
     waited = {"throttled_requests": 10, "throttle_ms": 9000, "quota": PRODUCER_BYTE_RATE}
     table = replay(
@@ -291,4 +326,3 @@ def test_the_job(spark: SparkSession, run_job: Callable[..., Result], tmp_path: 
     assert "have the charges: request_percentage" in result.output
     assert "and null in" in result.output
     assert "controller_mutation_rate" in result.output
-    assert "scope cluster" not in result.output

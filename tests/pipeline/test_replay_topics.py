@@ -1,4 +1,4 @@
-"""Replay of partitions' byte rates: those in force give what happened; others, what would have happened."""
+"""Replay of the byte rates of partitions and topics: those in force give what happened."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +16,8 @@ Frame = Callable[..., DataFrame]
 MB = 1_000_000
 PRODUCED = "producer.byte.rate"
 CONSUMED = "consumer.byte.rate"
+TOPIC_PRODUCED = "topic.producer.byte.rate"
+TOPIC_CONSUMED = "topic.consumer.byte.rate"
 
 
 def quotas(**topics: dict[str, object]) -> QuotaSet:
@@ -26,7 +28,7 @@ def quotas(**topics: dict[str, object]) -> QuotaSet:
 def happened(quota: str, *topics: str) -> list[dict[str, Any]]:
     """Events of a client throttled at 1 MB/s: its bytes by topic, and its requests."""
     limits = QuotaSet(Quotas(), {QuotaEntity("", None): {"producer_byte_rate": MB}}).limits()
-    api, way = ("Produce", "bytes_in") if quota == PRODUCED else ("Fetch", "bytes_out")
+    api, way = ("Produce", "bytes_in") if "producer" in quota else ("Fetch", "bytes_out")
     events: list[dict[str, Any]] = []
     for event in run([Client("a", 50_000)], limits, 120):
         same = {**event, "api": api, "bytes_in": 0, "bytes_out": 0}
@@ -39,12 +41,44 @@ def happened(quota: str, *topics: str) -> list[dict[str, Any]]:
     return events
 
 
-@pytest.mark.parametrize("quota", [PRODUCED, CONSUMED])
+@pytest.mark.parametrize("quota", [PRODUCED, CONSUMED, TOPIC_PRODUCED, TOPIC_CONSUMED])
 def test_the_quotas_in_force_give_what_happened(frame: Frame, quota: str) -> None:
     (row,) = replay(frame(*happened(quota, "orders")), quotas(orders={quota: MB})).collect()
     assert row.quota == quota
     assert row.before_throttle_ms > 60_000
     assert row.after_throttle_ms == pytest.approx(row.before_throttle_ms, rel=0.05)
+
+
+@pytest.mark.parametrize("quota", [TOPIC_PRODUCED, TOPIC_CONSUMED])
+def test_the_partitions_and_brokers_of_a_topic_share_its_rate(frame: Frame, quota: str) -> None:
+    """Each of four brokers has a partition, a quarter of the limit, and a connection that always waits."""
+    counts = ("requests", "bytes_in", "bytes_out", "throttled_requests")
+    events = [
+        {
+            **event,
+            "broker": broker,
+            "partition": None if event["topic"] is None else broker,
+            **{name: event[name] // 4 for name in counts},
+        }
+        for event in happened(quota, "orders")
+        for broker in range(4)
+    ]
+    (row,) = replay(frame(*events), quotas(orders={quota: MB})).collect()
+    assert (row.quota, row.before_throttle_ms > 60_000) == (quota, True)
+    assert row.after_throttle_ms == pytest.approx(row.before_throttle_ms, rel=0.1)
+    (higher,) = replay(frame(*events), quotas(orders={quota: 2 * MB})).collect()
+    assert higher.after_throttle_ms < 0.01 * row.before_throttle_ms
+    (lower,) = replay(frame(*events), quotas(**{"<default>": {quota: MB // 2}})).collect()
+    assert lower.after_late_ms == pytest.approx(120_000, rel=0.1)
+    partition = quota.removeprefix("topic.")
+    (each,) = replay(frame(*events), quotas(orders={partition: MB // 2})).collect()
+    assert each.after_throttle_ms < 0.01 * row.before_throttle_ms
+
+
+def test_a_partition_and_its_topic_are_replayed_each_by_itself(frame: Frame) -> None:
+    events = [make_event(at=10_000 * step, bytes_in=20 * MB, requests=200) for step in range(12)]
+    found = replay(frame(*events), quotas(orders={PRODUCED: MB, TOPIC_PRODUCED: 3 * MB // 2})).collect()
+    assert sorted(row.quota for row in found) == [PRODUCED, TOPIC_PRODUCED]
 
 
 def test_without_a_limit_nobody_waits(frame: Frame) -> None:
@@ -86,6 +120,10 @@ def test_partitions_omitted_from_fetches_are_unknown(frame: Frame) -> None:
     assert row.before_throttle_ms > 0
     assert row.after_throttle_ms is None
     assert untried(tried) == ["consumer.byte.rate with action omit"]
+    whole = quotas(orders={TOPIC_CONSUMED: MB, f"{TOPIC_CONSUMED}.action": "omit"})
+    assert untried(whole) == ["topic.consumer.byte.rate with action omit"]
+    (row,) = replay(frame(*happened(TOPIC_CONSUMED, "orders")), whole).collect()
+    assert row.after_throttle_ms is None
 
 
 def test_traffic_beyond_the_limits_of_an_interval_has_no_partition(frame: Frame) -> None:

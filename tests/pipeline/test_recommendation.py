@@ -1,0 +1,82 @@
+"""Recommending with a review: the last week is replayed with the recommended and the current quotas."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from click.testing import Result
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from rich.console import Console
+
+from pipeline.jobs.job import Job, Options
+from pipeline.jobs.recommendation import Recommending, write_recommendation
+from pipeline.transforms.recommend import Rules
+from pipeline.window import Window
+from tests.support.messages.usage_events import make_event, write_lines
+
+RunJob = Callable[..., Result]
+DAY_MS = 86_400_000
+MB = 1_000_000
+
+
+def test_the_review_is_of_the_last_week(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+    """A tenant that was busy ten days ago is not in it. A current quota for which there is no recommendation
+    stays in force.
+    """
+    waited = {"throttled_requests": 10, "throttle_ms": 9000, "quota": "producer_byte_rate"}
+    events = [
+        make_event(at=day * DAY_MS + 10_000 * step, user=user, bytes_in=size, **(waited if waits else {}))
+        for user, day, size, waits in (
+            ("early", 0, 50 * MB, True),
+            ("early", 10, MB, False),
+            ("late", 10, 20 * MB, True),
+        )
+        for step in range(5)
+    ]
+    events.append(make_event(at=10 * DAY_MS, user="rare", bytes_in=30 * MB, requests=300))
+    lines = write_lines(tmp_path / "events.jsonl", events)
+    current = tmp_path / "current.yaml"
+    current.write_text(
+        "quotas: {clients: [{entity: {user: late, client-id: billing}, producer_byte_rate: 1048576},"
+        " {entity: {user: rare}, producer_byte_rate: 1000000}]}"
+    )
+    result = run_job(
+        *(
+            "recommend",
+            "--events",
+            lines,
+            "--out",
+            tmp_path,
+            "--current",
+            current,
+            "--headroom",
+            "1.5",
+            "--review",
+        )
+    )
+    assert result.exit_code == 0, result.output
+    rows = spark.read.parquet(str(tmp_path / "replay"))
+    found = {row.user: row for row in rows.collect()}
+    assert set(found) == {"late", "rare"}
+    assert (found["late"].before_throttle_ms, found["late"].after_throttle_ms) == (45_000, 0)
+    assert found["rare"].after_throttle_ms > 10_000
+    (period,) = rows.select(*[F.col(end).cast("string") for end in ("from", "to")]).distinct().collect()
+    assert tuple(period) == ("2026-01-03 12:00:50", "2026-01-10 12:00:50")
+    assert "~ user late, client-id billing: producer_byte_rate 1048576 -> 3000320" in result.stdout
+    assert "throttled longer: 1, shorter: 1" in result.stdout
+    assert "No quota is set" in result.output
+
+
+def test_no_events_are_no_changes(run_job: RunJob, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "events.jsonl", [])
+    result = run_job("recommend", "--events", lines, "--out", tmp_path, "--review")
+    assert result.exit_code == 0, result.output
+    assert all(line.startswith("#") for line in result.stdout.splitlines())
+
+
+def test_a_recommendation_is_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    events = write_lines(tmp_path / "events.jsonl", [make_event(bytes_in=10_000_000), "no event"])
+    with Job(Options(str(events), str(tmp_path / "out"), Window()), Console(quiet=True)) as job:
+        write_recommendation(job, Recommending(Rules(headroom=1.0, samples=1)))
+    assert "producer_byte_rate: 1000448" in (tmp_path / "out/quotas.yaml").read_text()
+    assert spark.read.parquet(str(tmp_path / "out/quarantine")).count() == 1
