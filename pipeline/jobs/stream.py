@@ -123,7 +123,7 @@ def _check_position(job: Job, position: str, *, recover: bool) -> None:
         )
     if recover:
         FilePath(job.spark, position).delete()
-    elif job.lake.read(EVENTS_TABLE) is not None and not there:
+    elif job.lake.exists(EVENTS_TABLE) and not there:
         raise InputError(
             f"{folder} has events, but {position} has no position of a stream: "
             "the table was written without --stream, or the checkpoint is lost, or --checkpoint is missing. "

@@ -27,13 +27,19 @@ class Lake:
         self._form: Final = form
         self._catalog_table: Final = catalog_table
 
+    def exists(self, name: str) -> bool:
+        """Whether there is a table."""
+        if self._form != PARQUET:
+            return self._log_table(name).exists()
+        return has_rows(self._spark, table_folder(self.out, name))
+
     def read(self, name: str) -> DataFrame | None:
         """Return a table; None if there is none."""
+        if not self.exists(name):
+            return None
         if self._form != PARQUET:
-            table = self._log_table(name)
-            return table.read() if table.exists() else None
-        folder = table_folder(self.out, name)
-        return self._spark.read.parquet(literal(folder)) if has_rows(self._spark, folder) else None
+            return self._log_table(name).read()
+        return self._spark.read.parquet(literal(table_folder(self.out, name)))
 
     def replace(self, rows: DataFrame, name: str) -> str:
         """Replace a table by these rows once they are whole; return its place."""
