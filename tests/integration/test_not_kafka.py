@@ -84,8 +84,8 @@ def check_log() -> CheckLog:
         def lines(text: str) -> list[str]:
             return [line for line in proxy.log_lines(text) if line >= begun]
 
-        who = f"{peer[0]}:{peer[1]} -> broker 1"
-        wait_until(lambda: lines(who), f"a line in the log that says {who}")
+        who = rf"{peer[0]}:{peer[1]}\b.* -> broker 1"
+        wait_until(lambda: lines(who), f"a line in the log that matches {who}")
         [line] = lines(rf"{peer[0]}:{peer[1]}\b")
         assert " WARNING " in line
         assert why in line
