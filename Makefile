@@ -21,9 +21,7 @@ RING_TESTS := tests/relay tests/property tests/fuzz tests/unit/proxy/wire tests/
 # The others, and of those above what generates its inputs.
 COPIED_TESTS := $(FAST_TESTS) $(addprefix --ignore=,$(filter-out tests/property tests/fuzz,$(RING_TESTS)))
 # With this path a process that a test starts in another folder imports the copy, too.
-IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(BACKGROUND) ../../$(PYTHON) -m
-# Nothing, or what starts a command in the background (see `make test`).
-BACKGROUND :=
+IN_COPY := cd build/pure && PYTHONPATH=$(CURDIR)/build/pure ../../$(PYTHON) -m
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
 # Of `make fuzz`, for each target.
@@ -48,25 +46,23 @@ kafka: $(INSTALLED)
 demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
 
-# The timed tests measure, and leave half of the processors idle. They run first, as soon as the rings are compiled.
-# All other tests run beside them, two jobs at a time, with a lower priority: they get what is left, and a thirtieth of a
-# processor when the timed tests need all of it, so that none of them stands still until its waits are over.
-IN_BACKGROUND := nice -n 15
-
+# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it.
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
 test: $(INSTALLED) kafka copy-sources ## Run every check and every test
-	@if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
-	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests" "BACKGROUND=$(IN_BACKGROUND)" \
-		--jobs=3 --output-sync=target --keep-going \
-		integration pipeline-copy test-copy lint fuzz-briefly test-compiled
+	@failed=0; \
+	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
+	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests" --jobs=4 --output-sync=target --keep-going \
+		integration-untimed pipeline-copy test-copy fuzz-briefly test-compiled lint || failed=1; \
+	$(MAKE) --no-print-directory integration-timed || failed=1; \
+	exit $$failed
 
 # mypy and mypyc cannot open one cache at the same moment (sqlite: "database is locked").
 lint: $(INSTALLED) ## Check style, types and imports
-	$(BACKGROUND) $(VENV)/bin/ruff check
-	$(BACKGROUND) $(VENV)/bin/ruff format --check
-	$(BACKGROUND) $(VENV)/bin/mypy --cache-dir .mypy_cache/lint --show-traceback
-	$(BACKGROUND) $(VENV)/bin/lint-imports
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy --cache-dir .mypy_cache/lint --show-traceback
+	$(VENV)/bin/lint-imports
 
 format: $(INSTALLED) ## Put the style right
 	$(VENV)/bin/ruff check --fix
@@ -96,7 +92,7 @@ test-compiled: setup ## Run those tests that exercise the rings on the compiled 
 	elif $(ARE_PURE); then \
 		echo "The rings do not compile: make compiled says why" >&2; exit 1; \
 	else \
-		set -x; $(BACKGROUND) $(PYTHON) -m pytest $(RING_TESTS); \
+		set -x; $(PYTHON) -m pytest $(RING_TESTS); \
 	fi
 
 test-pipeline: kafka copy-sources pipeline-copy ## Run the pipeline's tests, on Spark
@@ -104,13 +100,10 @@ test-pipeline: kafka copy-sources pipeline-copy ## Run the pipeline's tests, on 
 pipeline-copy: kafka
 	$(IN_COPY) pytest tests/pipeline -m "not timed"
 
-integration: setup ## Run the tests on a real Kafka
-	@failed=0; \
-	for part in timed untimed; do $(MAKE) --no-print-directory integration-$$part || failed=1; done; \
-	exit $$failed
+integration: integration-untimed integration-timed ## Run the tests on a real Kafka
 
 integration-untimed: setup
-	$(BACKGROUND) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
+	$(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
 # A move of replicas beside a flow of clients: each of both uses less than a core.
 integration-timed: setup
