@@ -70,7 +70,7 @@ class AdminSite:
         self._guard: Final = guard or Guard("localhost", None)
 
     def application(self) -> web.Application:
-        application = web.Application(middlewares=[self._guard.middleware()])
+        application = web.Application(middlewares=[self._guard.middleware()], client_max_size=MAX_BODY)
         application.add_routes(
             [
                 *(web.get(path, page) for path in FILES),
@@ -181,8 +181,9 @@ class AdminSite:
         # A form of another site cannot send this type, even with the browser's client certificate.
         if request.content_type != JSON:
             return web.json_response({"error": f"send the change as {JSON}"}, status=415)
-        body = await request.content.read(MAX_BODY + 1)
-        if len(body) > MAX_BODY:
+        try:
+            body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
             return web.json_response({"error": f"a change has {MAX_BODY} bytes at most"}, status=413)
         change = ConsoleRequest(CHANGE, {}, body, author_of(request), request.remote or "")
         reply = await self._console(change)

@@ -1,5 +1,7 @@
 """The admin port: /readyz tells what keeps clients from being served, and what else is wrong."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.core import GaugeMetricFamily
@@ -207,3 +209,18 @@ async def test_a_change_needs_the_token_and_has_an_author() -> None:
     [request] = answered
     assert (request.what, request.body, request.author) == ("change", b'{"a": 1}', ADMIN_PORT)
     assert request.address == "127.0.0.1"
+
+
+async def test_a_change_may_arrive_in_parts() -> None:
+    answered: list[ConsoleRequest] = []
+    headers = {"Authorization": "Bearer t0ken", "Content-Type": "application/json"}
+    async with console_site(answered) as client:
+
+        async def parts() -> AsyncIterator[bytes]:
+            yield b'{"a"'
+            # By its response, the server has read the first part.
+            assert (await client.get("/healthz")).status == 200
+            yield b": 1}"
+
+        assert (await client.post("/api/change", data=parts(), headers=headers)).status == 418
+    assert [request.body for request in answered] == [b'{"a": 1}']
