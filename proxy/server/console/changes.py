@@ -6,7 +6,7 @@ IncrementalAlterConfigs, and so is the entry in the audit log.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
 import msgspec
 
@@ -30,7 +30,7 @@ class Change(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     entity: dict[str, str]
     values: dict[str, Value] = {}
-    expires_at_ms: int | None = None
+    expires_at_ms: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
     back_to_file: bool = False
 
 
@@ -161,7 +161,10 @@ def _number(name: str, value: Value) -> float:
         return 0.0
     if isinstance(value, (str, bool)):
         raise Wrong(f"{name} must be a number, not {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise Wrong(f"{name} is too large") from None
 
 
 def _text(value: Value) -> str | None:
