@@ -10,8 +10,6 @@ import sys
 import time
 from typing import Final
 
-import msgspec
-
 LEVELS: Final = ("debug", "info", "warning", "error")
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -67,6 +65,9 @@ class JsonFormatter(logging.Formatter):
                 line[name] = _encodable(str(value))
         if record.exc_info:
             line["exception"] = _encodable(self.formatException(record.exc_info))
+        # Imported here: commands such as `quota-proxy version` set the log up, and need no library.
+        import msgspec
+
         return msgspec.json.encode(line).decode()
 
 

@@ -13,13 +13,22 @@ from proxy.errors import PortInUse
 from proxy.server import admin_port
 from proxy.server.admin_port import AdminServer
 from proxy.server.admin_sources import AdminSources
+from proxy.telemetry.console import no_console
 from proxy.telemetry.loop_lag import LoopLag
 
 
 def sources(admin: Admin) -> AdminSources:
     """Sources of which /healthz shows none."""
     parts: Any = SimpleNamespace(
-        all=[], replication=[], sinks=(), days_left=dict, ends=dict, problems=list, warnings=list, problem=""
+        all=[],
+        replication=[],
+        sinks=(),
+        days_left=dict,
+        ends=dict,
+        problems=list,
+        warnings=list,
+        problem="",
+        reply=no_console,
     )
     return AdminSources(
         settings=admin,
@@ -33,6 +42,7 @@ def sources(admin: Admin) -> AdminSources:
         certificates=parts,
         loop_lag=LoopLag(),
         readiness=parts,
+        console=parts,
         reload=parts,
     )
 
