@@ -112,8 +112,8 @@ def _seconds_until(simulation: Simulation, reached: Callable[[], bool]) -> float
     return simulation.now - since
 
 
-def report_bytes(hot: int) -> float:
-    """Bytes per second that each of 3 processes appends while `hot` buckets are at their limits."""
+def _hot_buckets(hot: int) -> tuple[Simulation, list[Process]]:
+    """Three processes that have shared `hot` buckets, all at their limits, for two seconds."""
     simulation = Simulation(1, limit=LIMIT, entities=hot)
     processes = [simulation.start(name) for name in "abc"]
     simulation.run(3.0)
@@ -121,6 +121,12 @@ def report_bytes(hot: int) -> float:
         for entity in range(hot):
             process.connect(1, SIZE * 10, simulation.now, entity)
     simulation.run(2.0)
+    return simulation, processes
+
+
+def report_bytes(hot: int) -> float:
+    """Bytes per second that each of 3 processes appends while `hot` buckets are at their limits."""
+    simulation, processes = _hot_buckets(hot)
     first, seconds = len(simulation.log.records), 2.0
     simulation.run(seconds)
     size = sum(len(encode_report(report)) for _, report in simulation.log.records[first:])
@@ -132,13 +138,7 @@ def core_part(hot: int) -> float:
 
     It is the CPU time of its reports and of those that it reads, with their encoding, per simulated second.
     """
-    simulation = Simulation(1, limit=LIMIT, entities=hot)
-    processes = [simulation.start(name) for name in "abc"]
-    simulation.run(3.0)
-    for process in processes:
-        for entity in range(hot):
-            process.connect(1, SIZE * 10, simulation.now, entity)
-    simulation.run(2.0)
+    simulation, processes = _hot_buckets(hot)
     first, seconds = len(simulation.log.records), 4.0
     metered = [Metered(process) for process in processes]
     simulation.run(seconds)
