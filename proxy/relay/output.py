@@ -49,8 +49,8 @@ class RelayOutput:
         self.names_wanted = False
         """Whether TopicNames.wanted has ids that the shell must request from the cluster."""
         self.client_muted = False
-        """Whether the shell must not read the client. The relay still reads the rest of a request of which a
-        part has arrived.
+        """Whether the shell must not read the client. False while a large request arrives, whose rest is
+        always read.
         """
         self.holds_memory = False
         """Whether bytes for the broker are in memory that connections share. When all of them have been sent,

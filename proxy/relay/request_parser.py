@@ -160,7 +160,7 @@ def check_list(frame: Frame, max_bytes: int) -> None:
 
 
 def unread_body(frame: Frame, header: RequestHeader, client: Client, api: Api) -> RequestView:
-    """Return the view of a request of which only the header is read."""
+    """Return the view of a request whose body is not read."""
     version = header.api_version
     return RequestView(
         header.api_key,
