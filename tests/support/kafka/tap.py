@@ -3,14 +3,17 @@ sent.
 """
 
 import asyncio
+import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
 Address = tuple[str, int]
 CHUNK: Final = 1 << 18
+BACKLOG: Final = 100
 ADVERTISED_HOST: Final = "127.0.0.2"
 """Another loopback address. If a proxy advertises this host, its clients connect to taps at the proxy's own
 ports.
@@ -36,7 +39,8 @@ class Tap:
         self._keep: Final = keep
         self._loop: Final = asyncio.new_event_loop()
         self._thread: Final = threading.Thread(target=self._loop.run_forever, name="tap")
-        self._servers: list[asyncio.Server] = []
+        self._listening: Final[list[socket.socket]] = []
+        self._sockets: Final[set[socket.socket]] = set()
         self._tasks: Final[set[asyncio.Task[None]]] = set()
 
     def __enter__(self) -> Self:
@@ -58,57 +62,55 @@ class Tap:
         return sorted(arrival for stream in self.streams for arrival in stream.arrivals)
 
     async def _listen(self) -> None:
-        for (host, port), target in self._ports.items():
-
-            async def serve(
-                reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: Address = target
-            ) -> None:
-                await self._serve(reader, writer, target)
-
-            self._servers.append(await asyncio.start_server(serve, host, port))
+        for address, target in self._ports.items():
+            listening = socket.create_server(address, backlog=BACKLOG)
+            listening.setblocking(False)
+            self._listening.append(listening)
+            self._loop.add_reader(listening, self._accept, listening, target)
 
     async def _end(self) -> None:
-        for server in self._servers:
-            server.close()
+        for listening in self._listening:
+            self._loop.remove_reader(listening)
+            listening.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Those of tasks that had not begun.
+        for each in self._sockets:
+            each.close()
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: Address
-    ) -> None:
+    def _accept(self, listening: socket.socket, target: Address) -> None:
+        near, _ = listening.accept()
+        far = socket.socket()
+        for each in (near, far):
+            each.setblocking(False)
+            self._sockets.add(each)
+        task = self._loop.create_task(self._serve(near, far, target))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, near: socket.socket, far: socket.socket, target: Address) -> None:
         try:
-            far_reader, far_writer = await asyncio.open_connection(*target)
-        except OSError:
-            writer.close()
-            return
-        stream = Stream()
-        self.streams.append(stream)
-        for work in (_pass(reader, far_writer), self._note(stream, far_reader, writer)):
-            task = asyncio.get_running_loop().create_task(work)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            with suppress(OSError):
+                await self._loop.sock_connect(far, target)
+                stream = Stream()
+                self.streams.append(stream)
+                await asyncio.gather(self._pass(near, far), self._pass(far, near, stream))
+        finally:
+            for each in (near, far):
+                self._sockets.discard(each)
+                each.close()
 
-    async def _note(self, stream: Stream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        def note(data: bytes) -> None:
-            stream.arrivals.append((time.monotonic(), len(data)))
-            if self._keep:
-                stream.kept.extend(data)
-
-        await _pass(reader, writer, note)
-
-
-async def _pass(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    note: Callable[[bytes], None] = lambda data: None,
-) -> None:
-    try:
-        while data := await reader.read(CHUNK):
-            note(data)
-            writer.write(data)
-            await writer.drain()
-    except ConnectionError:
-        pass
-    finally:
-        writer.close()
+    async def _pass(self, source: socket.socket, sink: socket.socket, stream: Stream | None = None) -> None:
+        """Pass bytes on until one side closes. `stream` records them."""
+        with suppress(ConnectionError):
+            while data := await self._loop.sock_recv(source, CHUNK):
+                if stream is not None:
+                    stream.arrivals.append((time.monotonic(), len(data)))
+                    if self._keep:
+                        stream.kept.extend(data)
+                await self._loop.sock_sendall(sink, data)
+        # The other direction ends, too.
+        for each in (source, sink):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
