@@ -104,6 +104,11 @@ class Relay:
         return self._requests.waits_for_debt
 
     @property
+    def throttled(self) -> bool:
+        """Whether quotas make the client wait: the relay reads no further request meanwhile."""
+        return self._in_flight.muted_until > 0.0 or self._requests.waits_for_quotas
+
+    @property
     def idle(self) -> bool:
         """Whether no response is outstanding, and no part of a request has arrived."""
         return self._in_flight.empty and not self._requests.unfinished and not self._requests.waiting

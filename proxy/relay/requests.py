@@ -146,6 +146,11 @@ class Requests:
         return self._mode in (FETCH_WAITING, PRODUCE_WAITING, NAMES_WAITING)
 
     @property
+    def waits_for_quotas(self) -> bool:
+        """Whether a request has been read and waits for its quotas."""
+        return self._mode in (FETCH_WAITING, PRODUCE_WAITING)
+
+    @property
     def waits_for_debt(self) -> bool:
         """Whether Produce requests wait, here or unread, that are dropped if their client closes the
         connection.

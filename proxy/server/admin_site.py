@@ -20,6 +20,7 @@ from proxy.server.listener.ports import BACKLOG
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.metrics.certificates import certificate_families
+from proxy.telemetry.metrics.connections import admission_families
 from proxy.telemetry.metrics.metrics import ProxyCollector
 from proxy.telemetry.metrics.process import process_families
 from proxy.telemetry.metrics.rejections import rejection_families
@@ -86,6 +87,7 @@ def _more_families(sources: AdminSources) -> Iterator[Metric | None]:
     lags = chain.from_iterable(gateway.connections.follower_lags() for gateway in replication)
     sharing = sources.sharing
     return chain(
+        admission_families(sources.listeners.admitted, sources.listeners.max_connections),
         certificate_families(sources.certificates.days_left(), sources.certificates.ends()),
         rejection_families(sources.engines, now),
         replication_families(sources.replication(), lags, now),

@@ -53,7 +53,7 @@ class Listeners:
         large_frames = LargeFrames()
         self.max_connections: Final = allow_connections(limits.max_connections)
         """How many client connections the process serves at the same time."""
-        admission = LimitedAdmission(self.max_connections, limits.max_connections_per_ip)
+        self._admission: Final = LimitedAdmission(self.max_connections, limits.max_connections_per_ip)
 
         def build(place: int, asking: ClientListener | None) -> ClientListener:
             listener = settings.client_listeners[place]
@@ -61,7 +61,7 @@ class Listeners:
                 settings=settings,
                 listener=listener,
                 engines=engines,
-                admission=admission,
+                admission=self._admission,
                 admin=admin,
                 large_frames=large_frames,
                 names_from=None if asking is None or listener.asks else asking.discovery.cluster,
@@ -95,6 +95,11 @@ class Listeners:
         ]
         # Followers fetch topics by id, and a partition whose topic's name is unknown cannot be omitted.
         self._cluster.want_topics = bool(self.replication)
+
+    @property
+    def admitted(self) -> int:
+        """How many client connections count against `max_connections`."""
+        return self._admission.total
 
     @property
     def clients(self) -> list[Gateway]:

@@ -20,7 +20,17 @@ from proxy.server.connection.drain import SLOW_SECONDS
 from proxy.server.connection.events import BrokerEvents
 from proxy.server.connection.host import ConnectionHost
 from proxy.server.connection.origin import Origin
-from proxy.server.connection.pauses import BROKER_FULL, CONNECTING, UNSERVED
+from proxy.server.connection.pauses import (
+    BROKER_FULL,
+    BY_BROKER,
+    BY_CLIENT,
+    BY_CONNECTING,
+    BY_CONNECTION_RATE,
+    BY_QUOTA,
+    CONNECTING,
+    RESPONSES_UNREAD,
+    UNSERVED,
+)
 from proxy.server.connection.relay_session import RelaySession
 from proxy.upstream.addresses import join_address
 
@@ -248,6 +258,21 @@ class Connection(BrokerEvents):
         if relay is None or self.session.pauses.has(BROKER_FULL):
             return False
         return relay.output.client_muted or relay.response_due
+
+    @property
+    def pause_reason(self) -> str:
+        """Why the client is not read from: one of PAUSE_REASONS, or empty."""
+        pauses = self.session.pauses
+        relay = self.session.relay
+        if pauses.has(UNSERVED):
+            return BY_CONNECTION_RATE
+        if relay is not None and relay.throttled:
+            return BY_QUOTA
+        if pauses.has(CONNECTING):
+            return BY_CONNECTING
+        if pauses.has(BROKER_FULL):
+            return BY_BROKER
+        return BY_CLIENT if pauses.has(RESPONSES_UNREAD) else ""
 
     def slow(self, now: float, since: float) -> bool:
         """Whether a shutdown that began at `since` would have to await this connection for long."""

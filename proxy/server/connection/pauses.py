@@ -10,6 +10,13 @@ DRAINING: Final = 8
 UNSERVED: Final = 16
 RESPONSES_UNREAD: Final = 32
 """Why a client is not read from."""
+BY_CONNECTION_RATE: Final = "connection_rate"
+BY_QUOTA: Final = "throttled"
+BY_CONNECTING: Final = "connecting"
+BY_BROKER: Final = "broker_full"
+BY_CLIENT: Final = "responses_unread"
+PAUSE_REASONS: Final = (BY_CONNECTION_RATE, BY_QUOTA, BY_CONNECTING, BY_BROKER, BY_CLIENT)
+"""Why a client is not read from, as the metric's label `reason`. Of several reasons the first counts."""
 CLIENT_FULL: Final = 1
 DELAYED: Final = 2
 """Why a broker is not read from."""

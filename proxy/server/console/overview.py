@@ -1,7 +1,12 @@
 """The overview of a process: connections by listener, and how limits are shared."""
 
+from collections import Counter
+from typing import Any
+
 import proxy
+from proxy.server.connection.pauses import BY_BROKER, BY_CLIENT, BY_QUOTA
 from proxy.server.limit_sharing import LimitSharing
+from proxy.server.listener.gateway import Gateway
 from proxy.server.listeners import Listeners
 from proxy.telemetry.overview import Overview
 
@@ -13,16 +18,7 @@ def overview(listeners: Listeners, sharing: LimitSharing | None) -> Overview:
         "compiled": proxy.COMPILED,
         "workers": 1,
         "max_connections": listeners.max_connections,
-        "listeners": [
-            {
-                "name": gateway.name,
-                "replication": gateway.between_brokers,
-                "connections": gateway.connection_count,
-                "muted": gateway.muted_count,
-                "paused": gateway.paused_count,
-            }
-            for gateway in listeners.all
-        ],
+        "listeners": [_listener(gateway) for gateway in listeners.all],
         "sharing": None
         if sharing is None
         else {
@@ -30,4 +26,15 @@ def overview(listeners: Listeners, sharing: LimitSharing | None) -> Overview:
             "lag_seconds": sharing.lag_seconds,
             "degraded": sharing.degraded,
         },
+    }
+
+
+def _listener(gateway: Gateway) -> dict[str, Any]:
+    reasons = Counter(gateway.pauses())
+    return {
+        "name": gateway.name,
+        "replication": gateway.between_brokers,
+        "connections": gateway.connection_count,
+        "muted": reasons[BY_QUOTA],
+        "paused": reasons[BY_BROKER] + reasons[BY_CLIENT],
     }

@@ -40,6 +40,11 @@ class LimitedAdmission:
         self._waiting: list[Callable[[], None]] = []
 
     @property
+    def total(self) -> int:
+        """The connections that count against the limit of all."""
+        return self._total
+
+    @property
     def full(self) -> bool:
         return self._total >= self._max_connections
 

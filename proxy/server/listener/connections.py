@@ -201,9 +201,10 @@ class ListenerConnections:
 
     # For the process
 
-    def paused_for(self, why: int) -> int:
-        """How many open connections are not read from for one of these reasons."""
-        return sum(connection.session.pauses.has(why) for connection in self.open)
+    def pauses(self) -> Iterator[str]:
+        """For each open connection: why it is not read from, of PAUSE_REASONS; empty if it is."""
+        for connection in list(self.open):
+            yield connection.pause_reason
 
     def follower_lags(self) -> Iterator[tuple[int, int]]:
         """For each connection of a follower: its node id, and how many messages its replicas lack."""

@@ -1,11 +1,12 @@
 """Gateway: one listener, with its ports, its connections and what it knows of its brokers."""
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from proxy.config.settings import ConnectionLimits, Listener
 from proxy.quota.usage import UsageLedger
 from proxy.relay.traffic import Traffic
-from proxy.server.connection.pauses import BROKER_FULL, MUTED, RESPONSES_UNREAD
+from proxy.server.connection.pauses import PAUSE_REASONS
 from proxy.server.listener.discovery import BrokerDiscovery
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.serving import Serving, TransportSecurity
@@ -75,14 +76,11 @@ class Gateway:
         return len(self.connections.open)
 
     @property
-    def muted_count(self) -> int:
-        """Open connections that quotas have muted."""
-        return self.connections.paused_for(MUTED)
+    def pause_reasons(self) -> Sequence[str]:
+        return PAUSE_REASONS
 
-    @property
-    def paused_count(self) -> int:
-        """Open connections whose clients are not read from because they or their brokers do not read."""
-        return self.connections.paused_for(BROKER_FULL | RESPONSES_UNREAD)
+    def pauses(self) -> Iterator[str]:
+        return self.connections.pauses()
 
     @property
     def broker_connects(self) -> dict[tuple[int, str], int]:

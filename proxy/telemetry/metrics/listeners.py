@@ -1,6 +1,6 @@
 """MeteredListener: what a listener shows to the metrics."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from proxy.quota.usage import UsageLedger
@@ -36,6 +36,13 @@ class MeteredListener(Protocol):
     @property
     def connection_count(self) -> int:
         """Client connections that are open."""
+
+    @property
+    def pause_reasons(self) -> Sequence[str]:
+        """All reasons for which a client is not read from."""
+
+    def pauses(self) -> Iterator[str]:
+        """For each open connection: why its client is not read from; empty if it is."""
 
     @property
     def broker_connects(self) -> Mapping[tuple[int, str], int]:

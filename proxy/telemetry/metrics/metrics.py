@@ -13,8 +13,10 @@ from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RAT
 from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.usage import REST
 from proxy.store.skipped_records import SkippedRecords
+from proxy.telemetry.metrics.connections import connection_steps
 from proxy.telemetry.metrics.listeners import MeteredListener
 from proxy.telemetry.metrics.quota_usage import quota_usage_steps
+from proxy.telemetry.metrics.requests import request_families
 from proxy.telemetry.metrics.series import (
     MAX_SERIES,
     PREFIX,
@@ -26,7 +28,6 @@ from proxy.telemetry.metrics.series import (
     largest_steps,
 )
 from proxy.telemetry.usage.sink import Sink
-from proxy.wire.api_keys import api_name
 
 AT_A_TIME: Final = 50
 """Buckets or series that are read before the event loop may run other work; they take about a quarter of a
@@ -97,7 +98,8 @@ class ProxyCollector(Collector):
         )
         build.add_metric((proxy.__version__, str(proxy.COMPILED).lower()), 1)
         yield build
-        yield from self._connections()
+        yield from connection_steps(self._listeners)
+        yield from request_families(self._listeners)
         yield from self._clients()
         yield from self._quotas()
         yield from quota_usage_steps(self._buckets(), self._excluded.__setitem__)
@@ -115,60 +117,6 @@ class ProxyCollector(Collector):
         for family, count in self._excluded.items():
             excluded.add_metric((family,), count)
         yield excluded
-
-    def _connections(self) -> Iterator[Metric]:
-        connections = GaugeMetricFamily(
-            PREFIX + "connections", "Open client connections.", labels=("listener",)
-        )
-        without_port = GaugeMetricFamily(
-            PREFIX + "brokers_without_port",
-            "Brokers that clients cannot reach, because no port could be bound for them.",
-            labels=("listener",),
-        )
-        closed = CounterMetricFamily(
-            PREFIX + "connections_closed",
-            "Client connections that ended, by reason.",
-            labels=("listener", "reason"),
-        )
-        requests = CounterMetricFamily(PREFIX + "requests", "Requests, by API.", labels=("listener", "api"))
-        sizes = CounterMetricFamily(
-            PREFIX + "bytes",
-            "Bytes received from clients (in) and sent to clients (out).",
-            labels=("listener", "direction"),
-        )
-        unread = CounterMetricFamily(
-            PREFIX + "unread_fetches",
-            "Fetches between brokers in versions that the proxy cannot parse; no quota applies to them.",
-            labels=("listener",),
-        )
-        failures = CounterMetricFamily(
-            PREFIX + "authentication_failures",
-            "Logins that brokers rejected.",
-            labels=("listener", "mechanism", "ip"),
-        )
-        connects = CounterMetricFamily(
-            PREFIX + "broker_connects",
-            "Connections to brokers that clients needed, by outcome.",
-            labels=("listener", "broker", "outcome"),
-        )
-        for listener in self._listeners:
-            name = listener.name
-            for (node_id, outcome), count in listener.broker_connects.items():
-                connects.add_metric((name, str(node_id), outcome), count)
-            for (mechanism, ip), count in listener.traffic.failed_logins.items():
-                failures.add_metric((name, mechanism, ip), count)
-            if listener.between_brokers:
-                unread.add_metric((name,), listener.traffic.unread_fetches)
-            connections.add_metric((name,), listener.connection_count)
-            without_port.add_metric((name,), listener.brokers_without_port)
-            for reason, count in listener.closed.items():
-                closed.add_metric((name, reason), count)
-            for api_key, count in enumerate(listener.traffic.requests):
-                if count:
-                    requests.add_metric((name, api_name(api_key)), count)
-            sizes.add_metric((name, "in"), listener.traffic.total.bytes_in)
-            sizes.add_metric((name, "out"), listener.traffic.total.bytes_out)
-        yield from (connections, without_port, closed, connects, requests, sizes, unread, failures)
 
     def _clients(self) -> Iterator[Metric | None]:
         series: Series = {}

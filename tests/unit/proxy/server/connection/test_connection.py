@@ -15,10 +15,23 @@ from proxy.relay.relay import Relay
 from proxy.relay.unsupported_version import unsupported_api_versions
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.origin import Origin
+from proxy.server.connection.pauses import (
+    BROKER_FULL,
+    BY_BROKER,
+    BY_CLIENT,
+    BY_CONNECTING,
+    BY_CONNECTION_RATE,
+    BY_QUOTA,
+    CONNECTING,
+    MUTED,
+    RESPONSES_UNREAD,
+    UNSERVED,
+)
 from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.registry import WITHOUT_INTERCEPTED
-from tests.support.messages.exchanges import api_versions
+from tests.support.messages.exchanges import api_versions, produce
 from tests.support.messages.kio_messages import framed, request_frame, request_type
+from tests.support.stories.playbook import EVERYONE, new_relay
 from tests.support.stories.relays import unlimited_relay
 
 OWN: int = 49
@@ -235,3 +248,23 @@ def test_a_response_to_one_that_has_gone_is_dropped(loop: asyncio.AbstractEventL
 
     run(loop, owner, leave)
     assert owner.ended_with == ["client_closed"]
+
+
+def test_why_a_client_is_not_read_from(loop: asyncio.AbstractEventLoop) -> None:
+    """Of several reasons, the one that explains the others."""
+    connection = Connection(ConnectionHost(), 1, loop)  # type: ignore[arg-type]
+    story = new_relay({EVERYONE: {"producer_byte_rate": 1000.0}})
+    connection.session.relay = story.relay
+    pauses = connection.session.pauses
+    assert connection.pause_reason == ""
+    pauses.change(None, MUTED, True)
+    assert connection.pause_reason == "", "it waits for a login, or while the proxy responds itself"
+    found = []
+    for why in (RESPONSES_UNREAD, BROKER_FULL, CONNECTING):
+        pauses.change(None, why, True)
+        found.append(connection.pause_reason)
+    story.relay.receive_from_client(produce(1, size=3500), 1000.0)
+    found.append(connection.pause_reason)
+    pauses.change(None, UNSERVED, True)
+    found.append(connection.pause_reason)
+    assert found == [BY_CLIENT, BY_BROKER, BY_CONNECTING, BY_QUOTA, BY_CONNECTION_RATE]

@@ -8,7 +8,10 @@ from proxy.server.console.overview import overview
 
 def test_connections_and_shares() -> None:
     gateway = SimpleNamespace(
-        name="clients", between_brokers=False, connection_count=5, muted_count=2, paused_count=1
+        name="clients",
+        between_brokers=False,
+        connection_count=5,
+        pauses=lambda: ["throttled", "", "broker_full", "throttled", "connecting"],
     )
     listeners: Any = SimpleNamespace(all=[gateway], max_connections=100)
     found = overview(listeners, None)

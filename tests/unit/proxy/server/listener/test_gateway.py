@@ -1,5 +1,6 @@
 """Gateway: what it shows of its parts, and what stops when."""
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,6 +21,9 @@ class Part:
         self.without_port = {7}
         self.by_reason = {"idle": 3}
         self.connects = {(1, "failed"): 4}
+
+    def pauses(self) -> Iterator[str]:
+        return iter(["throttled", ""])
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: self.calls.append(name)
@@ -51,6 +55,8 @@ def test_what_the_metrics_and_the_readiness_page_see() -> None:
     shown = gateway(Part(), name="clients")
     assert (shown.name, shown.between_brokers) == ("clients", False)
     assert (shown.connection_count, shown.brokers_without_port, shown.closed) == (2, 1, {"idle": 3})
+    assert list(shown.pauses()) == ["throttled", ""]
+    assert "throttled" in shown.pause_reasons
     assert shown.broker_connects == {(1, "failed"): 4}
     assert shown.usage is shown.traffic.usage
     assert shown.problems() == ["no broker"]

@@ -1,24 +1,22 @@
 """Metrics: the store, the configuration, connections that wait; and no family grows without bound."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from prometheus_client.core import Metric
 
 from proxy.quota.measure.bucket_state import BucketState
-from proxy.quota.usage import REST, UsageLedger
-from proxy.relay.traffic import Traffic
+from proxy.quota.usage import REST
 from proxy.store.skipped_records import SkippedRecords
 from proxy.telemetry.metrics import series
 from proxy.telemetry.metrics.metrics import AT_A_TIME, ProxyCollector, StoreState
 from proxy.telemetry.metrics.series import MAX_SERIES
-from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
 from tests.support.stories.buckets import bucket_state
+from tests.support.stories.listeners import ID, OTHER_ID, FilledListener
 
 TOKENS = "controller_mutation_tokens"
-ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
 
 
 class Store:
@@ -228,32 +226,7 @@ def test_the_clients_with_the_fewest_tokens_are_shown() -> None:
     assert [sample.value for sample in samples] == [float(n) for n in range(MAX_SERIES)]
 
 
-class Names:
-    """Names one topic."""
-
-    def topic_name(self, topic_id: bytes) -> str:
-        return "by-id" if topic_id == ID else ""
-
-    def want_names(self, topic_ids: Iterable[bytes]) -> None:
-        self.wanted = set(topic_ids)
-
-
-class Listener:
-    """A listener with counters that a test fills."""
-
-    def __init__(self, name: str = "clients", *, between_brokers: bool = False) -> None:
-        self.name = name
-        self.between_brokers = between_brokers
-        self.traffic = Traffic(topic_partitions=True)
-        self.usage: UsageLedger | None = None
-        self.topic_names = Names()
-        self.closed = {"idle": 2}
-        self.connection_count = 3
-        self.brokers_without_port = 1
-        self.broker_connects = {(1, "failed"): 4}
-
-
-def samples_of(*listeners: Listener) -> dict[tuple[str, ...], float]:
+def samples_of(*listeners: FilledListener) -> dict[tuple[str, ...], float]:
     """By name and label values, without those of no interest here."""
     collector = ProxyCollector(listeners=listeners, buckets=tuple, store=None, file_rejected=lambda: False)
     return {
@@ -263,34 +236,16 @@ def samples_of(*listeners: Listener) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_counters_of_a_listener() -> None:
-    listener = Listener()
-    listener.traffic.count_request(PRODUCE)
-    listener.traffic.total.bytes_in = 5
-    listener.traffic.count_failed_login("PLAIN", "10.0.0.1")
-    found = samples_of(listener)
-    assert found["connections", "clients"] == 3
-    assert found["connections_closed_total", "clients", "idle"] == 2
-    assert found["brokers_without_port", "clients"] == 1
-    assert found["broker_connects_total", "clients", "1", "failed"] == 4
-    assert found["requests_total", "clients", "Produce"] == 1
-    assert found["bytes_total", "clients", "in"] == 5
-    assert found["authentication_failures_total", "clients", "PLAIN", "10.0.0.1"] == 1
-    assert ("unread_fetches_total", "clients") not in found
-
-
 def test_clients_are_added_up_over_listeners_without_brokers() -> None:
-    listeners = [Listener(), Listener("second"), Listener("brokers", between_brokers=True)]
+    listeners = [FilledListener(), FilledListener("second"), FilledListener("brokers", between_brokers=True)]
     for listener in listeners:
         listener.traffic.client("alice", "app").bytes_in = 7
-    listeners[2].traffic.unread_fetches = 4
     found = samples_of(*listeners)
     assert found["client_bytes_total", "in", "alice", "app"] == 14
-    assert found["unread_fetches_total", "brokers"] == 4
 
 
 def test_partitions_that_requests_name_by_id_have_the_topic_s_name_or_the_id() -> None:
-    listener = Listener()
+    listener = FilledListener()
     items = [Item("named", NO_ID, 0, 1), Item("", ID, 1, 2), Item("", OTHER_ID, 2, 4)]
     listener.traffic.count_in(items)
     found = samples_of(listener)

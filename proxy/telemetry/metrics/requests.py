@@ -1,0 +1,34 @@
+"""The metric families of requests and their bytes, by listener."""
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, Metric
+
+from proxy.telemetry.metrics.listeners import MeteredListener
+from proxy.telemetry.metrics.series import PREFIX
+from proxy.wire.api_keys import api_name
+
+
+def request_families(listeners: Iterable[MeteredListener]) -> Iterator[Metric]:
+    """Yield the families."""
+    requests = CounterMetricFamily(PREFIX + "requests", "Requests, by API.", labels=("listener", "api"))
+    sizes = CounterMetricFamily(
+        PREFIX + "bytes",
+        "Bytes received from clients (in) and sent to clients (out).",
+        labels=("listener", "direction"),
+    )
+    unread = CounterMetricFamily(
+        PREFIX + "unread_fetches",
+        "Fetches between brokers in versions that the proxy cannot parse; no quota applies to them.",
+        labels=("listener",),
+    )
+    for listener in listeners:
+        name = listener.name
+        for api_key, count in enumerate(listener.traffic.requests):
+            if count:
+                requests.add_metric((name, api_name(api_key)), count)
+        sizes.add_metric((name, "in"), listener.traffic.total.bytes_in)
+        sizes.add_metric((name, "out"), listener.traffic.total.bytes_out)
+        if listener.between_brokers:
+            unread.add_metric((name,), listener.traffic.unread_fetches)
+    yield from (requests, sizes, unread)
