@@ -62,6 +62,9 @@ class SocketBroker:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.append(task)
+        if not self._server.is_serving():
+            # It was accepted when __aexit__ began, which has not seen it.
+            writer.close()
         try:
             while True:
                 frame = framed(await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big")))
