@@ -8,6 +8,7 @@ response, a client that closes early could use up the limit of a topic to which 
 from contextlib import suppress
 from typing import Final, final
 
+from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
 from proxy.relay.response_charges import ResponseCharges
@@ -30,12 +31,14 @@ class LateResponses:
         in_flight: InFlight,
         charges: ResponseCharges,
         addresses: Addresses,
+        errors: BrokerErrors,
     ) -> None:
         """`splitter`: the one that has read the responses so far."""
         self._splitter: Final = splitter
         self._in_flight: Final = in_flight
         self._charges: Final = charges
         self._addresses: Final = addresses
+        self._errors: Final = errors
         self._within_frame = splitter.in_frame
         """Whether the rest of a frame is skipped."""
         self._over = False
@@ -71,7 +74,9 @@ class LateResponses:
         reader = Reader(frame.pieces, LENGTH_SIZE)
         exchange = self._in_flight.take_late_response(reader.i32())
         if frame.complete and exchange.api_key == PRODUCE:
-            read_unsent(frame, reader, exchange, self._charges, self._addresses, now)
+            view = read_unsent(frame, reader, exchange, self._charges, self._addresses, now)
+            if view is not None:
+                self._errors.take(PRODUCE, view)
             self._charges.responded_at = now
 
 

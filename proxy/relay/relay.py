@@ -12,6 +12,7 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
+from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.sessions import SESSION_MASK
@@ -63,9 +64,10 @@ class Relay:
         self.output: Final = RelayOutput()
         """The output of the last call."""
         self._in_flight: Final = InFlight(engine, traffic.total, self.output)
+        errors = BrokerErrors(traffic, node_id)
         authentication: Authentication | None = None
         if settings.login is not None:
-            authentication = Authentication(settings.login, traffic, self._in_flight, client_address)
+            authentication = Authentication(settings.login, traffic, self._in_flight, client_address, errors)
         self._authentication: Final = authentication
         self._requests: Final = Requests(
             engine,
@@ -86,6 +88,7 @@ class Relay:
             self.output,
             addresses=addresses,
             names=budget,
+            errors=errors,
             authentication=authentication,
         )
 

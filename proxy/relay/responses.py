@@ -5,6 +5,7 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.close_reasons import BROKER_CLOSED, RelayError
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
@@ -64,6 +65,7 @@ class Responses:
         *,
         addresses: Addresses,
         names: IdBudget,
+        errors: BrokerErrors,
         authentication: Authentication | None = None,
     ) -> None:
         """`authentication`: None if logins do not name the clients."""
@@ -74,6 +76,7 @@ class Responses:
         self._in_flight: Final = in_flight
         self._output: Final = output
         self._addresses: Final = addresses
+        self._errors: Final = errors
         self._authentication: Final = authentication
         self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, FIRST_PART_BYTES)
         self._reader: Final = Reader(NOTHING)
@@ -233,6 +236,7 @@ class Responses:
         view = read_unsent(frame, reader, exchange, self._charges, self._addresses, now)
         request = exchange.request
         assert view is not None, "the relay has read the request"
+        self._errors.take(exchange.api_key, view)
         assert request is not None, "the same"
         if self._traffic.want_items:
             self._produced.settle(exchange.client, request, view.items)
@@ -272,6 +276,8 @@ class Responses:
             self._awaiting_exchange = exchange
             self._in_flight.begin_response()
             return
+        if view.errors is not None:
+            self._errors.take(exchange.api_key, view)
         if self._withheld.withhold(frame, exchange, request, view, now):
             self._traffic.total.bytes_out -= frame.size
             if exchange.client.usage is not None:
@@ -327,6 +333,7 @@ class Responses:
                 except UnknownBrokers as unknown:
                     self._await_ports(unknown)
                     return
+                self._errors.take(exchange.api_key, view)
             if not cut.settled and cut.has_read(view.throttle_at):
                 cut.settled = True
                 if cut.at_start and self._withheld.withhold(cut.frame, exchange, request, view, now):
@@ -405,7 +412,7 @@ class Responses:
 
     def late(self) -> LateResponses:
         """Return the reader of what the broker sends after end()."""
-        return LateResponses(self._splitter, self._in_flight, self._charges, self._addresses)
+        return LateResponses(self._splitter, self._in_flight, self._charges, self._addresses, self._errors)
 
     def end(self) -> None:
         """The connection is over."""

@@ -6,6 +6,7 @@ from mypy_extensions import i64 as native
 
 from proxy.quota.usage import API_KEYS, MAX_TOPIC_NAME, REST, UsageLedger
 from proxy.wire.cursor import NO_ID
+from proxy.wire.error_codes import UNKNOWN_SERVER_ERROR
 from proxy.wire.views import Item
 
 MAX_CLIENTS: Final = 10_000
@@ -16,6 +17,8 @@ _ROOM: Final = MAX_CLIENTS // 8
 """The number of clients that are added to the rest at once, because finding the smallest sorts all."""
 MAX_FAILED_LOGINS: Final = 1000
 """The same limit for (mechanism, address)."""
+MAX_ERROR_CODE: Final = 999
+"""Kafka's error codes are far below; a faulty broker must not fill the memory."""
 MAX_PARTITIONS: Final = 100_000
 """If there are more partitions, the others are counted as one."""
 
@@ -67,6 +70,8 @@ class Traffic:
 
         self.failed_logins: Final[dict[tuple[str, str], int]] = {}
         """By (SASL mechanism, IP address)."""
+        self.broker_errors: Final[dict[tuple[int, int, int], int]] = {}
+        """By (node id, API key, error code): error codes in brokers' responses."""
 
     @property
     def requests(self) -> list[int]:
@@ -117,6 +122,12 @@ class Traffic:
         if key not in self.failed_logins and len(self.failed_logins) >= MAX_FAILED_LOGINS:
             key = (mechanism, REST)
         self.failed_logins[key] = self.failed_logins.get(key, 0) + 1
+
+    def count_broker_error(self, node_id: int, api_key: int, error_code: int) -> None:
+        if not -1 <= error_code <= MAX_ERROR_CODE:
+            error_code = UNKNOWN_SERVER_ERROR
+        key = (node_id, api_key, error_code)
+        self.broker_errors[key] = self.broker_errors.get(key, 0) + 1
 
     def count_in(self, items: list[Item]) -> None:
         if not self.topic_partitions:

@@ -7,6 +7,8 @@ v15 replica_id moves into a tag (KIP-903); v16 NodeEndpoints (KIP-951).
 
 from typing import Final, cast, final
 
+from mypy_extensions import i64 as native
+
 from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.api_keys import FETCH
 from proxy.wire.apis import Api
@@ -39,24 +41,29 @@ class FetchResponse(Partitioned):
             response.throttle_at = reader.offset
             response.throttle_time_ms = reader.i32()
         rewrite = self._rewrite
+        error_code: native = 0
         if rewrite is not None:
             view.cursor.topics_left = rewrite.read_head(reader, view.edits)
             for edit in view.edits:
                 response.body_size += edit.growth
+            response.note_error(rewrite.error_code)
             if rewrite.reads_partitions:
                 return True
         elif version >= 7:
-            reader.take(6)  # error_code, session_id
+            error_code = reader.i16()
+            reader.take(4)  # session_id
         if rewrite is None:
             view.cursor.topics_left = reader.count(view.flexible)
+            response.note_error(error_code)
         return view.want_items or view.whole_batches or (self._rewrites and version >= ENDPOINTS_FROM)
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
         rewrite = self._rewrite
         if rewrite is None or not rewrite.reads_partitions:
-            # error_code, high_watermark; from v4 last_stable_offset, and from v5 log_start_offset
-            reader.take(26 if version >= 5 else 18 if version >= 4 else 10)
+            view.cursor.error_code = reader.i16()
+            # high_watermark; from v4 last_stable_offset, and from v5 log_start_offset
+            reader.take(24 if version >= 5 else 16 if version >= 4 else 8)
         else:
             self._learn(reader, view, rewrite)
         if version >= 4:
@@ -78,7 +85,7 @@ class FetchResponse(Partitioned):
         """Read up to the log_start_offset, and note what it says."""
         version = view.api_version
         topic = view.cursor.topic_id if version >= TOPIC_IDS_FROM else topic_name(view.cursor).encode()
-        error_code = reader.i16()
+        error_code = view.cursor.error_code = reader.i16()
         high_watermark = reader.i64()
         last_stable_offset = reader.i64() if version >= 4 else -1
         log_start_offset = reader.i64() if version >= 5 else -1

@@ -4,13 +4,15 @@ v1 throttle_time_ms, first in the response, and error_message; v3 flexible; v4 a
 (KIP-699).
 """
 
-from typing import final
+from typing import Final, final
 
 from proxy.wire.addresses import Addresses, rewrite_address
 from proxy.wire.api_keys import FIND_COORDINATOR
 from proxy.wire.apis import Api
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
+
+NO_ERRORS: Final[list[int]] = []
 
 
 @final
@@ -28,8 +30,11 @@ class FindCoordinator(Api):
         if version >= 1:
             view.throttle_at = reader.offset
             view.throttle_time_ms = reader.i32()
+        errors: list[int] = NO_ERRORS
         if version < 4:
-            reader.take(2)  # error_code
+            error_code = reader.i16()
+            if error_code != 0:
+                errors = [error_code]
             if version >= 1:
                 reader.skip_string(view.flexible)  # error_message
             rewrite_address(reader, view, addresses)
@@ -38,9 +43,13 @@ class FindCoordinator(Api):
             while left > 0:
                 reader.skip_string(True)  # key
                 rewrite_address(reader, view, addresses)
-                reader.take(2)  # error_code
+                error_code = reader.i16()
+                if error_code != 0:
+                    errors = [*errors, error_code]
                 reader.skip_string(True)  # error_message
                 reader.skip_tags()
                 left -= 1
         addresses.require()
+        for error_code in errors:
+            view.note_error(error_code)
         view.cursor.done = True

@@ -44,9 +44,8 @@ class ApiVersions(Api):
     def read_response(
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
     ) -> None:
-        flexible = view.flexible and reader.i16() != UNSUPPORTED_VERSION
-        if not view.flexible:
-            reader.take(2)  # error_code
+        error_code = reader.i16()
+        flexible = view.flexible and error_code != UNSUPPORTED_VERSION
         count_at = reader.offset
         announced = reader.count(flexible)
         count_end = reader.offset
@@ -61,6 +60,7 @@ class ApiVersions(Api):
         if view.api_version >= 1 and (flexible or not view.flexible):
             view.throttle_at = reader.offset
             view.throttle_time_ms = reader.i32()
+        view.note_error(error_code)
         view.cursor.done = True
 
     def _read_api(self, reader: Reader, view: ResponseView, flexible: bool) -> bool:

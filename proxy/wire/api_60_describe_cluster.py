@@ -27,7 +27,7 @@ class DescribeCluster(Api):
     ) -> None:
         view.throttle_at = reader.offset
         view.throttle_time_ms = reader.i32()
-        reader.take(2)  # error_code
+        error_code = reader.i16()
         reader.skip_string(True)  # error_message
         endpoint_type = reader.u8() if view.api_version >= 1 else BROKERS
         reader.skip_string(True)  # cluster_id
@@ -42,4 +42,5 @@ class DescribeCluster(Api):
             reader.skip_tags()
             left -= 1
         addresses.require()
+        view.note_error(error_code)
         view.cursor.done = True

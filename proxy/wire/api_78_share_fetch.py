@@ -19,7 +19,7 @@ class ShareFetchResponse(ShareResponse):
     lock_timeout_from = 1
 
     def read_partition(self, reader: Reader, view: View) -> int:
-        reader.take(2)  # error_code
+        view.cursor.error_code = reader.i16()
         reader.skip_string(True)  # error_message
         reader.take(2)  # acknowledge_error_code
         reader.skip_string(True)  # acknowledge_error_message

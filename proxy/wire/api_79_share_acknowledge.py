@@ -16,7 +16,7 @@ class ShareAcknowledgeResponse(ShareResponse):
     lock_timeout_from = 2
 
     def read_partition(self, reader: Reader, view: View) -> int:
-        reader.take(2)  # error_code
+        view.cursor.error_code = reader.i16()
         reader.skip_string(True)  # error_message
         reader.take(8)  # current_leader: leader_id, leader_epoch
         reader.skip_tags()

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+UNKNOWN_SERVER_ERROR: Final = -1
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 REQUEST_TIMED_OUT: Final = 7
 INVALID_TOPIC_EXCEPTION: Final = 17

@@ -24,11 +24,12 @@ class ShareResponse(Partitioned):
         response = cast("ResponseView", view)
         response.throttle_at = reader.offset
         response.throttle_time_ms = reader.i32()
-        reader.take(2)  # error_code
+        error_code = reader.i16()
         reader.skip_string(True)  # error_message
         if view.api_version >= self.lock_timeout_from:
             reader.take(4)  # acquisition_lock_timeout_ms
         view.cursor.topics_left = reader.count(True)
+        response.note_error(error_code)
         return True
 
     def read_tail(self, reader: Reader, view: View) -> None:

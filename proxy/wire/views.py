@@ -43,8 +43,8 @@ class Item:
         read it.
         """
         self.error_code: Final = error_code
-        """In Produce responses, the broker's error. For a rejected partition, an error other than that of the
-        quotas; 0 for none.
+        """In responses, the broker's error. For a rejected partition, an error other than that of the quotas;
+        0 for none.
         """
 
 
@@ -177,7 +177,19 @@ class ResponseView(View):
         """The offset of the int32 throttle_time_ms; -1 if the version has no such field."""
         self.throttle_time_ms: native = 0
         """The broker's own throttle_time_ms."""
+        self.errors: list[int] | None = None
+        """The error codes other than 0 that have been read, of the response and of its partitions; None for
+        none.
+        """
         self.service_seconds = 0.0
         """Seconds from when the broker could begin with the request to this response; 0.0 if that is not
         known.
         """
+
+    def note_error(self, error_code: native) -> None:
+        """Note an error code; 0 is none."""
+        if error_code != 0:
+            errors = self.errors
+            if errors is None:
+                errors = self.errors = []
+            errors.append(error_code)

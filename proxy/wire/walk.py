@@ -6,14 +6,14 @@ not at all. In a frame that is cut through, a step that has not arrived complete
 again from its mark.
 """
 
-from typing import Final
+from typing import Final, cast
 
 from mypy_extensions import i64 as native
 
 from proxy.wire.cursor import HEAD, NO_ID, Cursor
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader, text
-from proxy.wire.views import Item, View
+from proxy.wire.views import Item, ResponseView, View
 
 TOPIC: Final = 1
 PARTITION: Final = 2
@@ -75,8 +75,7 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
             cursor.phase = AFTER_RECORDS
         elif phase == AFTER_RECORDS:
             message.read_after_records(reader, view)
-            if view.want_items and (cursor.error_code != 0 or not message.only_errors):
-                view.items.append(_item(cursor))
+            _end_partition(message, view, cursor)
             cursor.phase = PARTITION
         elif phase == TOPIC:
             _topic(message, reader, view, cursor)
@@ -86,6 +85,14 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
         else:
             message.read_tail(reader, view)
             cursor.done = True
+
+
+def _end_partition(message: Partitioned, view: View, cursor: Cursor) -> None:
+    """Note what has been read of a partition."""
+    if cursor.error_code != 0:
+        cast("ResponseView", view).note_error(cursor.error_code)
+    if view.want_items and (cursor.error_code != 0 or not message.only_errors):
+        view.items.append(_item(cursor))
 
 
 def _item(cursor: Cursor) -> Item:
@@ -167,6 +174,8 @@ def _all_partitions(message: Partitioned, reader: Reader, view: View, cursor: Cu
         size: native = message.read_partition(reader, view)
         reader.skip(size)
         message.read_after_records(reader, view)
+        if cursor.error_code != 0:
+            cast("ResponseView", view).note_error(cursor.error_code)
         if keeps and (cursor.error_code != 0 or not only_errors):
             cursor.records_size = size
             view.items.append(_item(cursor))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.dispatch import APIS
-from proxy.wire.api_keys import API_VERSIONS, FETCH, PRODUCE
+from proxy.wire.api_keys import API_VERSIONS, FETCH, METADATA, PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import Edit, i32
 from tests.support.messages.exchanges import milliseconds
@@ -157,11 +157,21 @@ def test_responses(api_key, version, data):
         assert is_without_endpoints(edited(parts, view), response)
 
 
+def errors_of(response):
+    """The error codes that a view has to show."""
+    read = [response] if response.__api_key__ != METADATA else []
+    read += getattr(response, "coordinators", ())
+    for topic in getattr(response, "responses", ()):
+        read += getattr(topic, "partition_responses", ()) or getattr(topic, "partitions", ())
+    return sorted(int(each.error_code) for each in read if getattr(each, "error_code", None))
+
+
 def check_view(response, pieces):
     """The view's fields are the message's, and the frame that goes on is the message but for the edits."""
     view = read_response(response.__api_key__, response.__version__, pieces)
     assert view.body_size == sum(map(len, pieces)) - header_size(response)
     assert (view.throttle_at >= 0) is waits(response)
+    assert sorted(view.errors or []) == errors_of(response)
     if waits(response):
         assert milliseconds(view.throttle_time_ms) == response.throttle_time
     if hasattr(response, "responses"):
@@ -180,9 +190,10 @@ def check_view(response, pieces):
 
 def check_parts(response, parts, throttle_ms):
     """Cut through in these parts, it is the same message but for its edits, and holds no broker's address."""
-    passed, _ = pass_response(
-        response.__api_key__, response.__version__, parts, throttle_ms, len(parts) % 2 == 0
-    )
+    want_items = len(parts) % 2 == 0
+    passed, view = pass_response(response.__api_key__, response.__version__, parts, throttle_ms, want_items)
+    if want_items or response.__api_key__ != FETCH:
+        assert sorted(view.errors or []) == errors_of(response)
     told = response
     if waits(response) and milliseconds(throttle_ms) > response.throttle_time:
         told = replace(response, throttle_time=milliseconds(throttle_ms))

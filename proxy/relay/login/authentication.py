@@ -13,6 +13,7 @@ principal for such logins: the client would be free of its own user's quotas.
 
 from typing import Final, final
 
+from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.close_reasons import NO_PRINCIPAL, NOT_A_BROKER
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import InFlight
@@ -67,7 +68,9 @@ class Login:
 class Authentication:
     """The logins of one connection. Raises ProtocolError if a message does not parse."""
 
-    def __init__(self, login: Login, traffic: Traffic, in_flight: InFlight, address: str) -> None:
+    def __init__(
+        self, login: Login, traffic: Traffic, in_flight: InFlight, address: str, errors: BrokerErrors
+    ) -> None:
         self.raw = False
         """Whether the client's next frame is a bare message."""
         self.done = False
@@ -82,6 +85,7 @@ class Authentication:
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
         self._address: Final = address
+        self._errors: Final = errors
         self._waiting: Exchange | None = None
         """The message of a login that awaits its response."""
         self._mechanism = ""
@@ -191,6 +195,7 @@ class Authentication:
         return True
 
     def _take_handshake(self, error_code: int) -> None:
+        self._errors.count(SASL_HANDSHAKE.key, error_code)
         if error_code == NO_ERROR:
             self._mechanism = self._asked_mechanism
             self._stage = FIRST_MESSAGE
@@ -201,6 +206,7 @@ class Authentication:
 
     def _judge(self, error_code: int, token: bytes) -> None:
         """Take the broker's response to a message of a login."""
+        self._errors.count(SASL_AUTHENTICATE.key, error_code)
         if error_code == NO_ERROR:
             if not agreed(self._mechanism, token):
                 self._stage = LATER_MESSAGE

@@ -33,6 +33,8 @@ class BrokerDialer:
         """
         address = None if node_id is None else self._router.address(node_id)
         if node_id is None or address is None:
+            if node_id is not None:
+                self._count(node_id, FAILED)
             raise UpstreamUnavailable(f"broker {node_id} is no longer known")
         host, port = address
         loop = asyncio.get_running_loop()

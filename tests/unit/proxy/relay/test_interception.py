@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.quota.identity import Identity
+from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.exchange import new_client
 from proxy.relay.inflight import InFlight
 from proxy.relay.interception import Interception
@@ -31,7 +32,9 @@ class Side:
         self.in_flight = InFlight(quota_engine, self.traffic.total, self.output)
         self.authentication = None
         if logs_in:
-            self.authentication = Authentication(Login("sub", ""), self.traffic, self.in_flight, "127.0.0.1")
+            self.authentication = Authentication(
+                Login("sub", ""), self.traffic, self.in_flight, "127.0.0.1", BrokerErrors(self.traffic, 1)
+            )
         self.interception = Interception(
             quota_engine, self.in_flight, self.output, self.authentication, frozenset([OWN])
         )

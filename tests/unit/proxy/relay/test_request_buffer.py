@@ -5,6 +5,7 @@ import pytest
 from proxy.quota.identity import Identity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK
@@ -41,7 +42,9 @@ class Side:
         in_flight = InFlight(quota_engine, traffic.total, self.output)
         self.authentication = None
         if logs_in:
-            self.authentication = Authentication(Login("sub", ""), traffic, in_flight, "127.0.0.1")
+            self.authentication = Authentication(
+                Login("sub", ""), traffic, in_flight, "127.0.0.1", BrokerErrors(traffic, 1)
+            )
         interception = Interception(
             quota_engine, in_flight, self.output, self.authentication, frozenset([OWN])
         )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
@@ -29,6 +30,7 @@ class Side:
             self.output,
             addresses=Ports(),
             names=IdBudget(TopicNames()),
+            errors=BrokerErrors(self.traffic, 1),
         )
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 

@@ -6,6 +6,7 @@ from kio.schema.errors import ErrorCode
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.login.authentication import Login
 from proxy.relay.traffic import Traffic
+from proxy.wire.api_keys import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import framed
 from tests.support.messages.logins import RAW, handshake, handshaken, message, replied
@@ -91,6 +92,7 @@ def test_a_wrong_password_is_counted_and_names_nobody(story, traffic, version):
     request(story)
     assert users(traffic) == {"ANONYMOUS"}
     assert traffic.failed_logins == {("PLAIN", "::1"): 1}
+    assert traffic.broker_errors == {(-1, SASL_AUTHENTICATE, ErrorCode.sasl_authentication_failed): 1}
 
 
 def test_a_wrong_password_amid_bare_messages_is_a_connection_that_ends(story, traffic):
@@ -104,6 +106,7 @@ def test_an_unknown_mechanism(story, traffic):
     rejected = handshaken(1, 1, ErrorCode.unsupported_sasl_mechanism)
     story.client(handshake(1, "MINE")).to_broker(handshake(1, "MINE")).broker(rejected).to_client(rejected)
     assert traffic.failed_logins == {("other", "::1"): 1}
+    assert traffic.broker_errors == {(-1, SASL_HANDSHAKE, ErrorCode.unsupported_sasl_mechanism): 1}
 
 
 def test_what_is_sent_along_with_a_right_password_is_the_user_s(story, traffic):

@@ -132,3 +132,4 @@ async def test_a_broker_that_is_no_longer_known(kit: Kit, node_id: int | None) -
     with pytest.raises(UpstreamUnavailable):
         await kit.dialer.dial(node_id, Protocol())
     assert kit.cluster.refreshes == 0
+    assert kit.dialer.connects == ({} if node_id is None else {(node_id, FAILED): 1})

@@ -28,6 +28,17 @@ def test_counters_of_a_listener() -> None:
     }
 
 
+def test_errors_have_kafka_s_names() -> None:
+    listener = FilledListener()
+    for error_code in (6, 6, -1, 998):
+        listener.traffic.count_broker_error(2, PRODUCE, error_code)
+    found = samples(listener)
+    name, labels = "broker_errors_total", ("clients", "2", "Produce")
+    assert found[(name, *labels, "NOT_LEADER_OR_FOLLOWER")] == 2
+    assert found[(name, *labels, "UNKNOWN_SERVER_ERROR")] == 1
+    assert found[(name, *labels, "998")] == 1
+
+
 def test_fetches_that_cannot_be_read_come_from_brokers() -> None:
     listener = FilledListener("brokers", between_brokers=True)
     listener.traffic.unread_fetches = 4
