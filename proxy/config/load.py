@@ -18,6 +18,7 @@ from proxy.config.ports import WILDCARDS, broker_ports, check_ports, meet
 from proxy.config.settings import Listener, Settings
 from proxy.config.usage import check_given, checked_usage
 from proxy.errors import KeyPath, SettingsError, spell
+from proxy.security.host_patterns import HostPattern
 from proxy.upstream.addresses import split_address
 
 
@@ -121,6 +122,9 @@ def _check_brokers(settings: Settings, listener: Listener, key: KeyPath) -> None
     if listener.upstream.bootstrap:
         problem = "not allowed on a replication listener; set upstream.brokers instead"
         raise SettingsError(problem, (*key, "bootstrap"))
+    if listener.upstream.hosts:
+        problem = "not allowed on a replication listener: upstream.brokers has all its addresses"
+        raise SettingsError(problem, (*key, "hosts"))
     if not listener.upstream.brokers:
         problem = "required on a replication listener; set HOST:PORT by node id for every broker"
         raise SettingsError(problem, (*key, "brokers"))
@@ -148,6 +152,11 @@ def _check_upstream(settings: Settings, listener: Listener, key: KeyPath) -> Non
         raise SettingsError(problem, (*key, "brokers"))
     if not listener.upstream.bootstrap:
         raise SettingsError("required", (*key, "bootstrap"))
+    for place, text in enumerate(listener.upstream.hosts):
+        try:
+            HostPattern(text)
+        except ValueError as error:
+            raise SettingsError(str(error), (*key, "hosts", place)) from error
     key = (*key, "bootstrap")
     own = [(own.bind, own.bootstrap_port) for own in settings.listeners]
     own += [(own.advertised_host, own.bootstrap_port) for own in settings.listeners]

@@ -30,6 +30,10 @@ class Upstream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     Required, except on a replication listener."""
     brokers: dict[Annotated[int, Meta(ge=0)], Text] = {}
     """Replication listener only: the inter-broker address (HOST:PORT) of each broker, by node id."""
+    hosts: Annotated[tuple[Text, ...], Meta(min_length=1)] = ()
+    """Addresses that brokers may have: host names, IP addresses and networks (CIDR), each with or without
+    :PORT. In a name, `*` stands for a part of a label; `*` alone is any host. The proxy connects to no other
+    address that a broker names. The addresses in `bootstrap` are always allowed. Default: any address."""
     tls: UpstreamTls | None = None
     """TLS to the brokers."""
     sasl: UpstreamSasl | None = None

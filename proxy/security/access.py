@@ -1,6 +1,8 @@
-"""Access: TLS and the SASL login of the proxy's own connections to brokers."""
+"""Access: where brokers may be, and TLS and the SASL login of the proxy's own connections to them."""
 
+import asyncio
 import ssl
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
@@ -8,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.errors import KeyPath, SettingsError, UpstreamUnavailable
+from proxy.security.broker_hosts import ANY_HOST, BrokerHosts
 from proxy.security.secrets import SecretMissing, read_secret
 from proxy.security.settings import UpstreamSasl, UpstreamTls
 from proxy.security.tls import TlsFiles, client_tls
@@ -27,9 +30,14 @@ class Access:
     """
 
     def __init__(
-        self, tls: UpstreamTls | None = None, sasl: UpstreamSasl | None = None, at: KeyPath = ()
+        self,
+        tls: UpstreamTls | None = None,
+        sasl: UpstreamSasl | None = None,
+        at: KeyPath = (),
+        hosts: BrokerHosts = ANY_HOST,
     ) -> None:
         """`at` is the key of `upstream` in the configuration file."""
+        self.hosts: Final = hosts
         self.tls: Final[TlsFiles | None] = None if tls is None else client_tls(tls, (*at, "tls"))
         self._sasl: Final = sasl
         if sasl is not None:
@@ -44,6 +52,12 @@ class Access:
     def ssl_context(self) -> ssl.SSLContext | None:
         """The context for a new connection; None for plaintext."""
         return None if self.tls is None else self.tls.context
+
+    async def connect(
+        self, protocol: Callable[[], asyncio.BaseProtocol], host: str, port: int
+    ) -> asyncio.Transport:
+        """Connect to a broker, without logging in. Raises OSError (see BrokerHosts.connect())."""
+        return await self.hosts.connect(protocol, host, port, self.ssl_context)
 
     async def log_in(self, broker: Asker) -> None:
         """Log in on a new connection. Raises UpstreamUnavailable if the broker rejects the login, and what

@@ -21,7 +21,7 @@ from proxy.store.records import Place, Setting, Unreadable, decode, encode
 from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
-from proxy.upstream.kafka_clients import AIOKafkaConsumer, AIOKafkaProducer
+from proxy.upstream.kafka_clients import kafka_consumer, kafka_producer
 from proxy.upstream.topic_setup import prepare_topic
 
 log = logging.getLogger(__name__)
@@ -95,13 +95,13 @@ class KafkaTopic:
 
     async def _connect_and_read(self) -> None:
         topic_id = await prepare_topic(self._cluster, self.topic, create=not self.loaded.is_set())
-        consumer = AIOKafkaConsumer(
+        consumer = kafka_consumer(
+            self._cluster,
             client_id=CLIENT_ID,
             enable_auto_commit=False,
             auto_offset_reset="none",
             request_timeout_ms=int(REQUEST_SECONDS * 1000),
             metadata_max_age_ms=30_000,
-            **self._cluster.for_aiokafka(),
         )
         try:
             await consumer.start()
@@ -233,13 +233,13 @@ class KafkaTopic:
 
     async def _started(self) -> Any:
         if self._producer is None:
-            self._producer = AIOKafkaProducer(
+            self._producer = kafka_producer(
+                self._cluster,
                 client_id=CLIENT_ID,
                 acks="all",
                 enable_idempotence=True,
                 max_batch_size=BATCH_BYTES,
                 request_timeout_ms=int(REQUEST_SECONDS * 1000),
-                **self._cluster.for_aiokafka(),
             )
             await self._producer.start()
         return self._producer

@@ -17,7 +17,7 @@ from proxy.store.share_records import cluster_of, decode_report, encode_report
 from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
-from proxy.upstream.kafka_clients import AIOKafkaConsumer, AIOKafkaProducer
+from proxy.upstream.kafka_clients import kafka_consumer, kafka_producer
 from proxy.upstream.topic_setup import TopicPlan, prepare_topic
 
 log = logging.getLogger(__name__)
@@ -117,16 +117,17 @@ class SharesTopic:
             "client_id": CLIENT_ID,
             "request_timeout_ms": int(REQUEST_SECONDS * 1000),
             "metadata_max_age_ms": 30_000,
-            **self._cluster.for_aiokafka(),
         }
-        consumer = AIOKafkaConsumer(enable_auto_commit=False, auto_offset_reset="none", **options)
+        consumer = kafka_consumer(
+            self._cluster, enable_auto_commit=False, auto_offset_reset="none", **options
+        )
         try:
             await consumer.start()
             consumer.assign([self._partition])
             async with asyncio.timeout(REQUEST_SECONDS):
                 await self._seek(consumer, topic_id, begin_anew)
             # A report that was lost is superseded by the next one, so it is not worth waiting for replicas.
-            self._producer = await self._started(AIOKafkaProducer(acks=1, **options))
+            self._producer = await self._started(kafka_producer(self._cluster, acks=1, **options))
             self._set_problem("")
             while True:
                 if not await self._read(consumer, see):

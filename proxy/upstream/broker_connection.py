@@ -44,15 +44,14 @@ class BrokerConnection:
     async def open(cls, host: str, port: int, access: Access = PLAINTEXT) -> "BrokerConnection":
         """Connect and log in.
 
-        Raises OSError or EOFError if connecting or TLS fails, UpstreamUnavailable if the login fails or
-        `host` is not a valid host name.
+        Raises OSError or EOFError if connecting or TLS fails or the address is not allowed,
+        UpstreamUnavailable if the login fails.
         """
-        try:
-            streams = await asyncio.open_connection(host, port, ssl=access.ssl_context)
-        except UnicodeError as error:
-            # For example two dots in a row, or a label of more than 63 characters.
-            raise UpstreamUnavailable(f"{host} is not a valid host name") from error
-        connection = cls(*streams)
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport = await access.connect(lambda: protocol, host, port)
+        writer = asyncio.StreamWriter(transport, protocol, reader, asyncio.get_running_loop())
+        connection = cls(reader, writer)
         connection.address = (host, port)
         try:
             await access.log_in(connection)

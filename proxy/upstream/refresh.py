@@ -40,6 +40,8 @@ NAMES_AT_MOST: Final = 500_000
 """Names that are kept, of topics that exist and of deleted ones; beyond these, the cache starts anew."""
 HIDDEN_AT_MOST: Final = 10_000
 """Topics that the proxy may not describe: beyond these, they are found out anew."""
+NAMED_AT_MOST: Final = 10
+"""Addresses in a message."""
 METADATA_VERSION: Final = 12
 """The first version with requests by topic id; Kafka 3.1 and later support it."""
 
@@ -291,11 +293,8 @@ class ClusterRefresh:
             self._changed(self.view)
 
     def _take(self, response: MetadataResponse, leaders: dict[tuple[str, int], int] | None) -> None:
-        nodes = {
-            int(node.node_id): BrokerAddress(int(node.node_id), node.host, node.port)
-            for node in response.brokers
-        }
         before = self.view
+        nodes = self._allowed(response, before)
         self.view = ClusterView(response.cluster_id or "", nodes, self._topic_names, leaders)
         if self.problem:
             log.info("%s: cluster %s has brokers %s", self._name, response.cluster_id, sorted(nodes))
@@ -304,6 +303,23 @@ class ClusterRefresh:
             self._changed(self.view)
         self._seen(self.view)
         self.responded.set()
+
+    def _allowed(self, response: MetadataResponse, before: ClusterView) -> dict[int, BrokerAddress]:
+        """Return the brokers at addresses that they may have. One that a broker names elsewhere keeps the
+        address that it had. Raises BadResponse if there are none.
+        """
+        hosts = self.cluster_access.access.hosts
+        nodes: dict[int, BrokerAddress] = {}
+        for node in response.brokers:
+            node_id = int(node.node_id)
+            if hosts.allows(node.host, node.port):
+                nodes[node_id] = BrokerAddress(node_id, node.host, node.port)
+            elif node_id in before.nodes:
+                nodes[node_id] = before.nodes[node_id]
+        if not nodes:
+            named = ", ".join(join_address(node.host, node.port) for node in response.brokers[:NAMED_AT_MOST])
+            raise BadResponse(f"upstream.hosts allows none of the addresses that the broker names: {named}")
+        return nodes
 
     async def _connected(self) -> BrokerConnection:
         if self._broker is not None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aiokafka import ConsumerRecord, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
@@ -26,7 +26,7 @@ from proxy.quota.identity import DEFAULT_IN_YAML
 from proxy.store.consumers import stop_consumer
 from proxy.upstream.broker_connection import CLIENT_ID, BrokerConnection, connect_to_any
 from proxy.upstream.cluster_access import ClusterAccess
-from proxy.upstream.kafka_clients import AIOKafkaConsumer
+from proxy.upstream.kafka_clients import kafka_consumer
 
 KINDS: Final = ("client-quota", "config")
 READ_SECONDS: Final = 30.0
@@ -61,8 +61,8 @@ async def read_log(cluster: ClusterAccess, topic: str) -> tuple[list[AuditEntry]
     Raises TopicMissing, and UpstreamUnavailable if the topic cannot be read.
     """
     partitions = await _partitions(cluster, topic)
-    consumer = AIOKafkaConsumer(
-        **cluster.for_aiokafka(),
+    consumer = kafka_consumer(
+        cluster,
         client_id=CLIENT_ID,
         # Not seek_to_beginning(): assign() starts a reset to the latest offset, which can complete after it.
         auto_offset_reset="earliest",

@@ -14,6 +14,7 @@ from proxy.quota.usage import UsageLedger
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
+from proxy.security.broker_hosts import BrokerHosts
 from proxy.server.listener.admission import Admission
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ClusterDiscovery
@@ -74,7 +75,12 @@ def client_listener(
         listener.asks,
     )
     ports = _broker_ports(
-        settings, listener, bootstrap, lambda node, bound: served.sockets.serve_broker(node, bound), early
+        settings,
+        listener,
+        bootstrap,
+        lambda node, bound: served.sockets.serve_broker(node, bound),
+        early,
+        security.access.hosts,
     )
     names = names_from or cluster
     topic_names = ClusterTopicNames(names, asyncio.get_running_loop().call_later)
@@ -157,7 +163,8 @@ def _broker_ports(
     bootstrap: socket.socket,
     bound: Callable[[int, socket.socket], None],
     early: EarlyPorts,
+    hosts: BrokerHosts,
 ) -> BrokerPorts:
     if listener.sni is not None:
-        return SniHosts(listener, listener.sni, bootstrap.getsockname()[1])
-    return BrokerPorts(listener, broker_ports(settings, listener), bound, early.take)
+        return SniHosts(listener, listener.sni, bootstrap.getsockname()[1], hosts)
+    return BrokerPorts(listener, broker_ports(settings, listener), bound, early.take, hosts)

@@ -37,10 +37,9 @@ class BrokerDialer:
                 self._count(node_id, FAILED)
             raise UpstreamUnavailable(f"broker {node_id} is no longer known")
         host, port = address
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_seconds):
-                await loop.create_connection(lambda: protocol, host, port, ssl=self._access.ssl_context)
+                await self._access.connect(lambda: protocol, host, port)
         except OSError as error:
             self._count(node_id, FAILED)
             self._cluster.request_refresh()

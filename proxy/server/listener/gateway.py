@@ -44,12 +44,18 @@ class Gateway:
         self.topic_names: Final = topic_names
         self._ports: Final = ports
         self._closed: Final = serving.closed
+        self._rejected: Final = security.rejected
         self._dialer: Final = serving.dialer
         self._sockets: Final = serving.sockets
         self._discovery: Final = discovery
         self._watch: Final = watch
         self._sweep: Final = Sweep(
-            connections=serving.connections, ports=ports, watch=watch, closed=serving.closed, limits=limits
+            connections=serving.connections,
+            ports=ports,
+            watch=watch,
+            closed=serving.closed,
+            rejected=security.rejected,
+            limits=limits,
         )
         self._tasks: Final = tasks
 
@@ -90,6 +96,10 @@ class Gateway:
     def brokers_without_port(self) -> int:
         return len(self._ports.without_port)
 
+    @property
+    def rejected_addresses(self) -> int:
+        return self._rejected.count
+
     # What the readiness page shows
 
     def problems(self) -> list[str]:
@@ -119,3 +129,4 @@ class Gateway:
         """Close the proxy's own connections to the brokers."""
         self._discovery.close()
         self._closed.flush_log()
+        self._rejected.flush_log()

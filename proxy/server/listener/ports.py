@@ -13,6 +13,7 @@ from typing import Final
 from proxy.config.advertised import LAST_PORT, advertised_address
 from proxy.config.settings import Listener
 from proxy.errors import PortInUse
+from proxy.security.broker_hosts import ANY_HOST, BrokerHosts
 from proxy.upstream.addresses import join_address
 from proxy.wire.addresses import Address, Addresses, BrokerAddress
 
@@ -90,6 +91,7 @@ class BrokerPorts:
         allowed: range,
         bound: Callable[[int, socket.socket], None],
         early: Callable[[str, int], socket.socket | None] = lambda host, port: None,
+        hosts: BrokerHosts = ANY_HOST,
     ) -> None:
         """`bound` is called with the node id and the listening socket of each broker that gets a port.
         `early` returns the socket of a port that listens already (see EarlyPorts), None for any other.
@@ -98,6 +100,7 @@ class BrokerPorts:
         self._allowed: Final = allowed
         self._bound: Final = bound
         self._early: Final = early
+        self._hosts: Final = hosts
         self.addresses: Final = Addresses()
         """The addresses at which clients reach the brokers, for relays to read."""
         self._advertised: Final[dict[int, Address]] = {}
@@ -106,7 +109,14 @@ class BrokerPorts:
         """By node id, why a broker has no port."""
 
     def advertised(self, node_id: int, host: str, port: int) -> Address:
-        """Return the proxy's address for a broker, whose own is `host`:`port`; bind its port if need be."""
+        """Return the proxy's address for a broker, whose own is `host`:`port`; bind its port if need be.
+
+        A broker that is named at an address that it may not have keeps the one that it had.
+        """
+        if not self._hosts.allows(host, port):
+            kept = self._advertised.get(node_id, Address(self._listener.advertised_host, NO_PORT))
+            self.addresses.put(BrokerAddress(node_id, host, port), kept)
+            return kept
         if self._upstream.get(node_id) != (host, port):
             self._upstream[node_id] = (host, port)
             own = join_address(host, port)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from proxy.config.settings import ConnectionLimits, Listener, Settings
 from proxy.errors import KeyPath
 from proxy.security.access import Access
+from proxy.security.broker_hosts import BrokerHosts
 from proxy.security.tls import TlsFiles, server_tls
 from proxy.server.listener.admission import Admission
 from proxy.server.listener.bootstrap_router import BootstrapRouter
@@ -20,6 +21,7 @@ from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.local_responses import LocalResponses
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.proxy_headers import ProxyHeaders
+from proxy.server.listener.rejected_addresses import RejectedAddresses
 from proxy.server.listener.relays import Relays
 from proxy.server.listener.sockets import ListeningSockets
 from proxy.tasks import Tasks
@@ -31,9 +33,11 @@ class TransportSecurity(NamedTuple):
     """The security of both sides of a listener."""
 
     access: Access
-    """How the proxy's own connections log in to the brokers."""
+    """Where brokers may be, and how the proxy's own connections log in to them."""
     tls: TlsFiles | None
     """TLS towards clients; None for plaintext."""
+    rejected: RejectedAddresses
+    """What upstream.hosts does not allow."""
 
 
 class Serving(NamedTuple):
@@ -48,8 +52,12 @@ class Serving(NamedTuple):
 def transport_security(settings: Settings, listener: Listener) -> TransportSecurity:
     """Load the certificates and secrets of a listener. Raises SettingsError."""
     at: KeyPath = ("listeners", settings.listeners.index(listener))
-    access = Access(listener.upstream.tls, listener.upstream.sasl, (*at, "upstream"))
-    return TransportSecurity(access, None if listener.tls is None else server_tls(listener.tls, (*at, "tls")))
+    upstream = listener.upstream
+    rejected = RejectedAddresses(listener.name)
+    hosts = BrokerHosts(upstream.hosts, upstream.addresses, rejected.reject)
+    access = Access(upstream.tls, upstream.sasl, (*at, "upstream"), hosts)
+    tls = None if listener.tls is None else server_tls(listener.tls, (*at, "tls"))
+    return TransportSecurity(access, tls, rejected)
 
 
 def serving(

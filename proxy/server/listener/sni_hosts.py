@@ -4,6 +4,7 @@ import socket
 from typing import Final
 
 from proxy.config.settings import Listener
+from proxy.security.broker_hosts import ANY_HOST, BrokerHosts
 from proxy.security.settings import NODE_ID, Sni
 from proxy.server.listener.ports import BrokerPorts
 from proxy.wire.addresses import Address
@@ -16,8 +17,8 @@ class UnknownHost(ValueError):
 class SniHosts(BrokerPorts):
     """Each broker has a host name of its own, and all have the same port."""
 
-    def __init__(self, listener: Listener, sni: Sni, port: int) -> None:
-        super().__init__(listener, range(0), _never_bound)
+    def __init__(self, listener: Listener, sni: Sni, port: int, hosts: BrokerHosts = ANY_HOST) -> None:
+        super().__init__(listener, range(0), _never_bound, hosts=hosts)
         self._sni: Final = sni
         self._port: Final = port
         before, _, after = sni.broker_host.lower().partition(NODE_ID)

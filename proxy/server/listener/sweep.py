@@ -8,6 +8,7 @@ from proxy.relay.close_reasons import CLIENT_CLOSED, HANDSHAKE_TIMEOUT, IDLE
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.rejected_addresses import RejectedAddresses
 from proxy.server.listener.traffic_watch import TrafficWatch
 
 SWEEP_SECONDS: Final = 1.0
@@ -28,12 +29,14 @@ class Sweep:
         ports: BrokerPorts,
         watch: TrafficWatch,
         closed: ClosedConnections,
+        rejected: RejectedAddresses,
         limits: ConnectionLimits,
     ) -> None:
         self._connections: Final = connections
         self._ports: Final = ports
         self._watch: Final = watch
         self._closed: Final = closed
+        self._rejected: Final = rejected
         self._limits: Final = limits
 
     async def run(self) -> None:
@@ -48,6 +51,7 @@ class Sweep:
         self._watch.check(now)
         self._close_idle(now)
         self._closed.flush_log()
+        self._rejected.flush_log()
 
     def _close_idle(self, now: float) -> None:
         ended_seconds = min(ENDED_SECONDS, self._limits.idle_seconds)

@@ -25,9 +25,15 @@ def connection_steps(listeners: Sequence[MeteredListener]) -> Iterator[Metric | 
         "Brokers that clients cannot reach, because no port could be bound for them.",
         labels=("listener",),
     )
+    rejected = CounterMetricFamily(
+        PREFIX + "broker_addresses_rejected",
+        "Addresses named by brokers that upstream.hosts does not allow, each time.",
+        labels=("listener",),
+    )
     for listener in listeners:
         without_port.add_metric((listener.name,), listener.brokers_without_port)
-    yield without_port
+        rejected.add_metric((listener.name,), listener.rejected_addresses)
+    yield from (without_port, rejected)
 
 
 def admission_families(admitted: int, max_connections: int) -> Iterator[Metric]:

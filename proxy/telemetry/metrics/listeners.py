@@ -51,3 +51,7 @@ class MeteredListener(Protocol):
     @property
     def brokers_without_port(self) -> int:
         """Brokers that clients cannot reach, because no port could be bound for them."""
+
+    @property
+    def rejected_addresses(self) -> int:
+        """How often upstream.hosts did not allow the address of a broker."""

@@ -13,7 +13,7 @@ from proxy.tasks import Tasks
 from proxy.telemetry.usage.events import Encoded
 from proxy.telemetry.usage.sink import Sink, SinkUnavailable
 from proxy.upstream.cluster_access import ClusterAccess
-from proxy.upstream.kafka_clients import AIOKafkaProducer
+from proxy.upstream.kafka_clients import kafka_producer
 from proxy.upstream.topic_setup import TopicPlan, prepare_topic
 
 CLIENT_ID: Final = "quota-proxy"
@@ -71,12 +71,12 @@ class KafkaSink(Sink):
     async def _started(self) -> Any:
         if self._producer is None:
             await prepare_topic(self._cluster, self._topic, create=True, plan=PLAN)
-            producer = AIOKafkaProducer(
+            producer = kafka_producer(
+                self._cluster,
                 client_id=CLIENT_ID,
                 acks="all",
                 max_batch_size=BATCH_BYTES,
                 request_timeout_ms=int(REQUEST_SECONDS * 1000),
-                **self._cluster.for_aiokafka(),
             )
             self._producer = producer
             await producer.start()

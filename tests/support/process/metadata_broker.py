@@ -27,6 +27,8 @@ class MetadataBroker(SocketBroker):
         """When, on the event loop's clock."""
         self.partitions = [(1, (1, 2), (1,)), (-1, (2, 3), (2,))]
         """Leader, replicas and ISR."""
+        self.others: dict[int, tuple[str, int]] = {}
+        """Addresses of more nodes; that of node 1 replaces its own."""
         self.fault = ErrorCode.none
         self.silent = False
         """Whether it sends no responses."""
@@ -58,11 +60,14 @@ class MetadataBroker(SocketBroker):
             topic_id=ORDERS,
             partitions=tuple(partitions),
         )
-        node = part(schema, "MetadataResponseBroker", node_id=1, host=host, port=port)
+        nodes = (
+            part(schema, "MetadataResponseBroker", node_id=node_id, host=node_host, port=node_port)
+            for node_id, (node_host, node_port) in {1: (host, port), **self.others}.items()
+        )
         return build(
             schema,
             throttle_time=NO_TIME,
-            brokers=(node,),
+            brokers=tuple(nodes),
             cluster_id="c",
             topics=() if request.topics == () else (topic,),
         )

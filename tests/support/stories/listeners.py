@@ -35,6 +35,7 @@ class FilledListener:
         self.connection_count = 3
         self.paused = ["throttled", "", "throttled"]
         self.brokers_without_port = 1
+        self.rejected_addresses = 6
         self.broker_connects = {(1, "failed"): 4}
 
     def pauses(self) -> Iterator[str]:

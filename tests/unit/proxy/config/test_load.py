@@ -93,6 +93,13 @@ def test_wildcard_is_never_advertised(tmp_path: Path, host: str) -> None:
     read(tmp_path, text.format(host=host, more=", advertised_host: a"))
 
 
+def test_hosts_are_patterns(tmp_path: Path) -> None:
+    text = "listeners: [{{upstream: {{bootstrap: ['k:9092'], hosts: {hosts}}}}}]"
+    at = ("listeners", 0, "upstream", "hosts")
+    assert rejected_key(tmp_path, text.format(hosts="[k, 10.0.0.0/33]")) == (*at, 1)
+    assert rejected_key(tmp_path, text.format(hosts="[]")) == at
+
+
 @pytest.mark.parametrize("key", ["bootstrap_port", "broker_port_base"])
 def test_several_workers_need_ports_with_a_number(tmp_path: Path, key: str) -> None:
     text = f"listeners: [{{{key}: 0, upstream: {{bootstrap: ['k:9092']}}}}]\n"

@@ -28,6 +28,7 @@ def test_replication_listener_has_brokers_instead_of_bootstrap(tmp_path: Path) -
         ("{bootstrap: ['k:9092']}", ("bootstrap",)),
         ("{}", ("brokers",)),
         ("{brokers: {-1: 'k:9094'}}", ("brokers",)),
+        ("{brokers: {1: 'k:9094'}, hosts: [k]}", ("hosts",)),
         ("{brokers: {1: k}}", ("brokers", "1")),
         ("{brokers: {10: 'k:1'}}", ("brokers", "10")),  # past broker_port_count
         ("{brokers: {1: '127.0.0.1:29201'}}", ("brokers", "1")),  # the proxy itself

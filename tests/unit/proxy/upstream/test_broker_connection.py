@@ -8,7 +8,8 @@ from kio.schema.api_versions.v0.request import ApiVersionsRequest
 from kio.schema.api_versions.v0.response import ApiVersionsResponse
 
 from proxy.errors import BadResponse, UpstreamUnavailable
-from proxy.security.access import PLAINTEXT
+from proxy.security.access import PLAINTEXT, Access
+from proxy.security.broker_hosts import BrokerHosts
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
 
 
@@ -39,10 +40,21 @@ async def test_error_has_the_reason_of_every_address() -> None:
     assert str(caught.value).startswith("127.0.0.1:1: Connection refused; [::1]:1: ")
 
 
-@pytest.mark.parametrize("host", ["kafka..example", "k" * 64 + ".example"])
-async def test_a_host_name_that_cannot_be_one(host: str) -> None:
-    with pytest.raises(UpstreamUnavailable, match=f"{host} is not a valid host name"):
-        await connect_to_any([(host, 9092)], PLAINTEXT, 5.0)
+@pytest.mark.parametrize(
+    ("host", "port"), [("kafka..example", 9092), ("k" * 64 + ".example", 9092), ("127.0.0.1", 70_000)]
+)
+async def test_an_address_that_cannot_be_one(host: str, port: int) -> None:
+    with pytest.raises(UpstreamUnavailable, match="is not a valid"):
+        await connect_to_any([(host, port)], PLAINTEXT, 5.0)
+
+
+async def test_an_address_that_upstream_hosts_does_not_allow() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        trap.setblocking(False)
+        with pytest.raises(UpstreamUnavailable, match=r"upstream\.hosts"):
+            await connect_to_any([trap.getsockname()], Access(hosts=BrokerHosts(("kafka-*",))), 5.0)
+        with pytest.raises(BlockingIOError):
+            trap.accept()
 
 
 async def test_broker_that_fails_the_check_is_closed_and_the_next_tried() -> None:

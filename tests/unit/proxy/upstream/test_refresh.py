@@ -9,6 +9,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.cluster_view import ClusterView
+from proxy.security.access import Access
+from proxy.security.broker_hosts import BrokerHosts
 from proxy.upstream import refresh
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
@@ -308,3 +310,48 @@ async def test_brokers_that_do_not_respond_do_not_hide_one_that_does(broker: Met
         cluster.close()
         for server in silent:
             server.close()
+
+
+async def test_brokers_at_addresses_that_upstream_hosts_does_not_allow(
+    broker: MetadataBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refresh, "RETRY_SECONDS", 0.01)
+    hosts = BrokerHosts(("kafka-*",), (broker.address,))
+    views: list[ClusterView] = []
+    cluster = ClusterRefresh(
+        "clients", ClusterAccess((broker.address,), 5.0, Access(hosts=hosts)), lambda view: None, views.append
+    )
+    running = asyncio.get_running_loop().create_task(cluster.run())
+    broker.others = {2: ("kafka-2", 9092), 3: ("169.254.169.254", 80)}
+    try:
+        await reached(lambda: bool(views), "a view")
+        assert sorted(views[-1].nodes) == [1, 2]
+        broker.others = {1: ("127.0.0.1", 70_000), 2: ("169.254.169.254", 80)}
+        cluster.want_all_names()
+        await reached(lambda: len(broker.asked) > 1, "a request")
+        cluster.request_refresh()
+        assert {node: (at.host, at.port) for node, at in cluster.view.nodes.items()} == {
+            1: broker.address,
+            2: ("kafka-2", 9092),
+        }
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        cluster.close()
+
+
+async def test_a_cluster_of_which_upstream_hosts_allows_no_broker(broker: MetadataBroker) -> None:
+    cluster = ClusterRefresh(
+        "clients",
+        ClusterAccess((broker.address,), 5.0, Access(hosts=BrokerHosts(("kafka-*",), (broker.address,)))),
+        lambda view: None,
+    )
+    broker.others = {1: ("kafka.elsewhere", 9092)}
+    running = asyncio.get_running_loop().create_task(cluster.run())
+    try:
+        await reached(lambda: "upstream.hosts" in cluster.problem, "the problem")
+        assert "kafka.elsewhere:9092" in cluster.problem
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        cluster.close()

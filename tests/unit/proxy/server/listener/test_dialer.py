@@ -5,7 +5,6 @@ import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from proxy.config.settings import Listener, Upstream
 from proxy.errors import UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
+from proxy.security.broker_hosts import BrokerHosts
 from proxy.security.settings import UpstreamTls
 from proxy.server.listener.bootstrap_router import BootstrapRouter
 from proxy.server.listener.dialer import CONNECTED, FAILED, BrokerDialer
@@ -120,11 +120,31 @@ async def test_a_connection_that_takes_too_long(kit: Kit, monkeypatch: pytest.Mo
     async def hang(*_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
-    stuck = SimpleNamespace(create_connection=hang)
-    monkeypatch.setattr("proxy.server.listener.dialer.asyncio.get_running_loop", lambda: stuck)
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", hang)
     with pytest.raises(UpstreamUnavailable, match="broker 3 "):
         await kit.dialer.dial(3, Protocol())
     assert kit.cluster.refreshes == 1
+
+
+async def test_an_address_that_upstream_hosts_does_not_allow(kit: Kit) -> None:
+    """The ports know no such address, unless its name is resolved only now."""
+    access = Access(hosts=BrokerHosts(("10.0.0.0/8",)))
+    dialer = BrokerDialer(router=kit.router, cluster=kit.cluster, access=access, connect_seconds=20.0)
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        trap.setblocking(False)
+        kit.ports.advertised(3, "localhost", trap.getsockname()[1])
+        with pytest.raises(UpstreamUnavailable, match=r"broker 3 .*upstream\.hosts"):
+            await dialer.dial(3, Protocol())
+        with pytest.raises(BlockingIOError):
+            trap.accept()
+    assert dialer.connects == {(3, FAILED): 1}
+
+
+@pytest.mark.parametrize(("host", "port"), [("a..b", 9092), ("127.0.0.1", 70_000)])
+async def test_an_address_that_cannot_be_one(kit: Kit, host: str, port: int) -> None:
+    kit.ports.advertised(3, host, port)
+    with pytest.raises(UpstreamUnavailable, match="broker 3 "):
+        await kit.dialer.dial(3, Protocol())
 
 
 @pytest.mark.parametrize("node_id", [None, 8])

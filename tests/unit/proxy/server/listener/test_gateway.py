@@ -20,6 +20,7 @@ class Part:
         self.open = {1, 2}
         self.without_port = {7}
         self.by_reason = {"idle": 3}
+        self.count = 5
         self.connects = {(1, "failed"): 4}
 
     def pauses(self) -> Iterator[str]:
@@ -40,7 +41,7 @@ def gateway(part: Part, **listener: Any) -> Gateway:
     return Gateway(
         listener=Listener(upstream=Upstream(bootstrap=("k:9092",)), **listener),
         traffic=Traffic(usage=UsageLedger()),
-        security=TransportSecurity(PLAINTEXT, None),
+        security=TransportSecurity(PLAINTEXT, None, anything),
         ports=anything,
         serving=Serving(anything, anything, anything, anything),
         discovery=anything,
@@ -57,6 +58,7 @@ def test_what_the_metrics_and_the_readiness_page_see() -> None:
     assert (shown.connection_count, shown.brokers_without_port, shown.closed) == (2, 1, {"idle": 3})
     assert list(shown.pauses()) == ["throttled", ""]
     assert "throttled" in shown.pause_reasons
+    assert shown.rejected_addresses == 5
     assert shown.broker_connects == {(1, "failed"): 4}
     assert shown.usage is shown.traffic.usage
     assert shown.problems() == ["no broker"]
@@ -71,4 +73,4 @@ def test_connections_go_on_when_it_stops_listening() -> None:
     stopped.stop_listening()
     assert part.calls == ["start", "close"], "the sockets"
     stopped.close()
-    assert part.calls == ["start", "close", "close", "flush_log"], "discovery; what has ended is logged"
+    assert part.calls == ["start", "close", "close", "flush_log", "flush_log"], "discovery; logs that count"

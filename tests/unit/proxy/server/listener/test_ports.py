@@ -9,6 +9,7 @@ import pytest
 from proxy.config.settings import Listener, Upstream
 from proxy.demo.ports import free_port_range
 from proxy.errors import PortInUse
+from proxy.security.broker_hosts import BrokerHosts
 from proxy.server.listener.ports import NO_PORT, BrokerPorts, bind, listening
 from proxy.wire.addresses import Address
 
@@ -101,6 +102,31 @@ def test_a_broker_without_a_port_is_not_advertised_at_its_own_address(node_id: i
         ports.retry()
         assert advertised(ports.addresses.find(node_id, "broker.internal", 9092)) == nowhere
         assert list(ports.without_port) == [node_id]
+
+
+def test_a_broker_named_at_an_address_that_it_may_not_have_keeps_the_one_that_it_had() -> None:
+    base = free_port_range(2)
+    listener = Listener(upstream=Upstream(bootstrap=("a:1",)), broker_port_base=base)
+    rejected: list[tuple[str, int]] = []
+    hosts = BrokerHosts(("kafka-*",), rejected=lambda host, port: rejected.append((host, port)))
+    bound: list[int] = []
+
+    def note(node_id: int, port: socket.socket) -> None:
+        bound.append(node_id)
+        port.close()
+
+    ports = BrokerPorts(listener, range(base, base + 2), note, hosts=hosts)
+    ports.advertised(1, "kafka-1", 9092)
+    assert ports.advertised(1, "169.254.169.254", 80).port == base + 1
+    assert ports.advertised(0, "169.254.169.254", 80).port == NO_PORT
+    # The relay reads the response again, and must find what it has.
+    assert ports.addresses.find(1, "169.254.169.254", 80) is not None
+    assert ports.upstream(1) == ("kafka-1", 9092)
+    assert ports.upstream(0) is None
+    assert rejected == [("169.254.169.254", 80)] * 2
+    ports.retry()
+    assert bound == [1], "a broker that is nowhere has no port"
+    assert ports.advertised(0, "kafka-0", 9092).port == base
 
 
 def test_a_broker_is_advertised_where_its_port_is_forwarded_from() -> None:

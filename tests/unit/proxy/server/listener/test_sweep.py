@@ -10,6 +10,7 @@ from proxy.config.settings import ConnectionLimits, Listener, Upstream
 from proxy.relay.close_reasons import CLIENT_CLOSED, HANDSHAKE_TIMEOUT, IDLE
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.rejected_addresses import RejectedAddresses
 from proxy.server.listener.sweep import Sweep
 
 LIMITS = ConnectionLimits(handshake_seconds=10, idle_seconds=60)
@@ -55,6 +56,7 @@ def sweep_of(*clients: Client, ports: Any = None, watch: Any = None, closed: Any
         ports=ports or SimpleNamespace(retry=lambda: None),
         watch=watch or Watch(),
         closed=closed or ClosedConnections("clients"),
+        rejected=RejectedAddresses("clients"),
         limits=LIMITS,
     )
 

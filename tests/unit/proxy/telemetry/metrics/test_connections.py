@@ -27,6 +27,7 @@ def test_connections_of_a_listener() -> None:
         ("broker_connects_total", "clients", "1", "failed"): 4,
         ("authentication_failures_total", "clients", "PLAIN", "10.0.0.1"): 1,
         ("brokers_without_port", "clients"): 1,
+        ("broker_addresses_rejected_total", "clients"): 6,
     }
 
 
