@@ -75,16 +75,20 @@ def run(path: Path, log_level: str) -> None:
 @click.option("--number", type=int, required=True)
 @click.option("--channel", type=int, required=True)
 @click.option("--ports", type=int, required=True)
-def worker(path: Path, log_level: str, number: int, channel: int, ports: int) -> None:
+@click.option("--counts", type=int, required=True)
+@click.option("--place", type=int, required=True)
+def worker(
+    path: Path, log_level: str, number: int, channel: int, ports: int, counts: int, place: int
+) -> None:
     """One of several workers; `run` starts it."""
     from proxy.server.garbage_collection import gc_paused
 
     with gc_paused():
         import_kio()
-        from proxy.cli.serve import serve_worker
+        from proxy.cli.serve import FromSupervisor, serve_worker
 
     try:
-        sys.exit(serve_worker(path, log_level, number, channel, ports))
+        sys.exit(serve_worker(path, log_level, FromSupervisor(number, channel, ports, counts, place)))
     except QuotaProxyError as error:
         _fail(error)
 

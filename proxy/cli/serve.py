@@ -5,6 +5,7 @@ import platform
 import signal
 import socket
 from pathlib import Path
+from typing import NamedTuple
 
 import proxy
 from proxy.cli.check import read_configuration
@@ -18,23 +19,38 @@ from proxy.telemetry import log
 logger = logging.getLogger(__name__)
 
 
-def serve_worker(path: Path, log_level: str, number: int, channel: int, ports: int) -> int:
-    """Serve as one of several workers; return the exit code. Raises QuotaProxyError.
+class FromSupervisor(NamedTuple):
+    """What a worker gets.
 
+    number: counts the workers from 1.
     channel, ports: the descriptors of the sockets that are connected to the supervisor.
+    counts, place: the descriptor of ConnectionCounts, and the worker's place there.
     """
+
+    number: int
+    channel: int
+    ports: int
+    counts: int
+    place: int
+
+
+def serve_worker(path: Path, log_level: str, given: FromSupervisor) -> int:
+    """Serve as one of several workers; return the exit code. Raises QuotaProxyError."""
     _ignore_signals()
+    number = given.number
     log.set_up(log_level, f"worker {number}")
     kinds = load_kinds()
     with gc_paused():
         configuration = read_configuration(path, kinds)
         log.set_up(log_level, f"worker {number}", configuration.settings.log.format)
         from proxy.server.app import build, run
+        from proxy.server.workers.connection_counts import WorkerCount
         from proxy.server.workers.link import WorkerLink
         from proxy.server.workers.ports import WorkerPorts
 
-    link = WorkerLink(number, socket.socket(fileno=channel))
-    early = WorkerPorts(socket.socket(fileno=ports))
+    balance = WorkerCount(given.counts, given.place)
+    link = WorkerLink(number, socket.socket(fileno=given.channel), balance)
+    early = WorkerPorts(socket.socket(fileno=given.ports))
     process = build(configuration, kinds, path, early, link)
     del configuration
     return run(process)

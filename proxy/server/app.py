@@ -209,6 +209,7 @@ class Proxy:
             admin=self._admin_apis(time),
             early=self._early,
             tasks=tasks,
+            balance=None if self._link is None else self._link.balance,
         )
         self._feed = listeners.feed
         topic = self._quota_topic(listeners, tasks)

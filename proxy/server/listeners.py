@@ -13,7 +13,7 @@ from proxy.relay.close_reasons import DRAIN_TIMEOUT
 from proxy.relay.large_frames import LargeFrames
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS
 from proxy.server.descriptors import allow_connections
-from proxy.server.listener.admission import LimitedAdmission
+from proxy.server.listener.admission import Balance, LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.discovery import ClusterDiscovery
 from proxy.server.listener.early_ports import EarlyPorts
@@ -46,14 +46,20 @@ class Listeners:
         admin: AdminApis,
         early: EarlyPorts,
         tasks: Tasks,
+        balance: Balance | None = None,
     ) -> None:
-        """Bind the bootstrap ports that do not listen early. Raises SettingsError and PortInUse."""
+        """Bind the bootstrap ports that do not listen early. Raises SettingsError and PortInUse. `balance`
+        distributes clients among the workers of a host.
+        """
         self._early: Final = early
+        self._balance: Final = balance
         limits = settings.limits
         large_frames = LargeFrames()
         self.max_connections: Final = allow_connections(limits.max_connections)
         """How many client connections the process serves at the same time."""
-        self._admission: Final = LimitedAdmission(self.max_connections, limits.max_connections_per_ip)
+        self._admission: Final = LimitedAdmission(
+            self.max_connections, limits.max_connections_per_ip, balance
+        )
 
         def build(place: int, asking: ClientListener | None) -> ClientListener:
             listener = settings.client_listeners[place]
@@ -162,6 +168,8 @@ class Listeners:
         have fetched its records.
         """
         time = asyncio.get_running_loop().time
+        if self._balance is not None:
+            self._balance.drain()
         started = time()
         count = sum(gateway.connection_count for gateway in self.all)
         log.info("draining %d connections", count)

@@ -19,6 +19,12 @@ ACCEPT_RETRY_SECONDS: Final = 0.5
 in a busy loop, and descriptors come back as connections end."""
 ACCEPTED_AT_A_TIME: Final = 16
 """Connections of one port that are accepted before others have their turn."""
+GIVE_WAY_SECONDS: Final = 0.02
+"""For how long a connection is left to other processes. One that runs accepts it much sooner, even on a busy
+machine.
+"""
+LEFT_AT_A_TIME: Final = 8
+"""Connections that are accepted at once because no other process has."""
 
 
 class Room(Protocol):
@@ -27,6 +33,13 @@ class Room(Protocol):
     @property
     def full(self) -> bool:
         """Whether no connection may be accepted now."""
+
+    @property
+    def others_first(self) -> bool:
+        """Whether another process that accepts at the same port should accept the next connection."""
+
+    def accepts(self) -> None:
+        """This process accepts connections from now on."""
 
     def call_with_room(self, call: Callable[[], None]) -> None:
         """Call once, as soon as there is room again."""
@@ -104,6 +117,7 @@ class Acceptor:
             return
         self.waits = False
         self._accepting = True
+        self._room.accepts()
         self._bound.setblocking(False)
         self._loop.add_reader(self._bound, self._accept)
 
@@ -118,11 +132,24 @@ class Acceptor:
             self._accepting = False
             self._loop.remove_reader(self._bound)
 
-    def _accept(self) -> None:
-        for _ in range(ACCEPTED_AT_A_TIME):
+    def _give_way(self) -> None:
+        self._stop()
+        self._loop.call_later(GIVE_WAY_SECONDS, self._accept_left)
+
+    def _accept_left(self) -> None:
+        """Accept what other processes have not accepted."""
+        self.start()
+        if self._accepting:
+            self._accept(LEFT_AT_A_TIME, gives_way=False)
+
+    def _accept(self, at_most: int = ACCEPTED_AT_A_TIME, *, gives_way: bool = True) -> None:
+        for _ in range(at_most):
             if self._room.full:
                 self._stop()
                 self._wait()
+                return
+            if gives_way and self._room.others_first:
+                self._give_way()
                 return
             try:
                 client, address = self._bound.accept()

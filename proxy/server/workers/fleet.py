@@ -105,16 +105,26 @@ class Fleet:
         return await no_console(request)
 
     def problems(self) -> list[str]:
-        """Why not all workers serve clients; empty if they do."""
+        """Why no worker serves clients; empty if one does."""
         problems = ["shutting down"] if self.stopping else []
+        if not any(not worker.problems for worker in self.running.values()):
+            problems += self.not_serving()
+        return problems
+
+    def not_serving(self) -> list[str]:
+        """Why not all workers serve clients; empty if they do."""
+        found = []
         for number in range(1, self.count + 1):
             worker = self.running.get(number)
-            found = worker.problems if worker else [self.ended.get(number, "starting")]
-            problems += [f"worker {number}: {problem}" for problem in found]
-        return problems
+            problems = worker.problems if worker else [self.ended.get(number, "starting")]
+            found += [f"worker {number}: {problem}" for problem in problems]
+        return found
 
     def warnings(self) -> list[str]:
         """What is wrong but keeps no client from being served; once, if all workers say it."""
+        return ([] if self.problems() else self.not_serving()) + self._warnings()
+
+    def _warnings(self) -> list[str]:
         by_text: dict[str, list[int]] = {}
         for worker in self.running.values():
             for warning in worker.warnings:

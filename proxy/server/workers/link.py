@@ -13,6 +13,7 @@ import msgspec
 
 from proxy.server.admin_sources import AdminSources
 from proxy.server.garbage_collection import gc_paused
+from proxy.server.listener.admission import Balance
 from proxy.server.workers.channel import (
     CONSOLE,
     METRICS,
@@ -34,9 +35,10 @@ Pages = Callable[[AdminSources, str], Awaitable[bytes]]
 class WorkerLink:
     """One worker's end; run() serves it."""
 
-    def __init__(self, number: int, end: socket.socket) -> None:
+    def __init__(self, number: int, end: socket.socket, balance: Balance) -> None:
         """`number` counts the workers from 1; `end` is connected to the supervisor."""
         self.number: Final = number
+        self.balance: Final = balance
         self.shares: Final = LocalShares(self._append)
         """How the workers of this host share limits, if no topic is configured for that."""
         self._end: Final = end

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from proxy.server.workers.channel import Appended, Ask, Channel, LastMetrics, WorkerReply
+from proxy.server.workers.connection_counts import ConnectionCounts
 from proxy.server.workers.ports import KeptPorts
 
 REPLY_SECONDS: Final = 1.0
@@ -20,9 +21,16 @@ class WorkerProcess:
     """A running worker."""
 
     def __init__(
-        self, number: int, process: asyncio.subprocess.Process, channel: Channel, ports: socket.socket
+        self,
+        number: int,
+        process: asyncio.subprocess.Process,
+        channel: Channel,
+        ports: socket.socket,
+        place: int,
     ) -> None:
+        """`place` is that of its count in ConnectionCounts."""
         self.number: Final = number
+        self.place: Final = place
         self.problems: list[str] = ["starting"]
         """Why it cannot serve clients, as it said last."""
         self.warnings: list[str] = []
@@ -41,22 +49,31 @@ class WorkerProcess:
         self._waiting: Final[dict[int, asyncio.Future[bytes]]] = {}
 
     @classmethod
-    async def start(cls, number: int, path: Path, log_level: str, kept: KeptPorts) -> Self:
-        """Start the process for the configuration file `path`."""
+    async def start(
+        cls, number: int, path: Path, log_level: str, kept: KeptPorts, counts: ConnectionCounts
+    ) -> Self:
+        """Start the process for the configuration file `path`. Raises OSError."""
         channel, far_channel = socket.socketpair()
         ports, far_ports = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         ports.setblocking(False)
         asyncio.get_running_loop().add_reader(ports, kept.answer, ports)
-        options = {"--config": path, "--log-level": log_level, "--number": number}
-        options |= {"--channel": far_channel.fileno(), "--ports": far_ports.fileno()}
+        options: dict[str, object] = {"--config": path, "--log-level": log_level, "--number": number}
+        passed = {"--channel": far_channel.fileno(), "--ports": far_ports.fileno()}
+        passed |= {"--counts": counts.descriptor}
+        place = counts.take()
+        options |= passed | {"--place": place}
         with far_channel, far_ports:
-            process = await asyncio.create_subprocess_exec(
-                # -P: no module of the current folder takes the place of one of the proxy's.
-                *(sys.executable, "-P", "-m", "proxy", "worker"),
-                *(str(part) for option in options.items() for part in option),
-                pass_fds=(far_channel.fileno(), far_ports.fileno()),
-            )
-        return cls(number, process, await Channel.over(channel), ports)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    # -P: no module of the current folder takes the place of one of the proxy's.
+                    *(sys.executable, "-P", "-m", "proxy", "worker"),
+                    *(str(part) for option in options.items() for part in option),
+                    pass_fds=tuple(passed.values()),
+                )
+            except OSError:
+                counts.give_back(place)
+                raise
+        return cls(number, process, await Channel.over(channel), ports, place)
 
     @property
     def pid(self) -> int:

@@ -16,6 +16,7 @@ from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.ports import listening
 from proxy.server.service_manager import ServiceManager
 from proxy.server.workers.channel import Record
+from proxy.server.workers.connection_counts import ConnectionCounts
 from proxy.server.workers.fleet import Fleet
 from proxy.server.workers.ports import KeptPorts
 from proxy.server.workers.process import WorkerProcess
@@ -65,6 +66,7 @@ class Supervisor:
         self._ports: Final = ports
         self._fleet: Final = Fleet(settings.worker_count)
         self._shares: Final = ShareLog()
+        self._counts: Final = ConnectionCounts(settings.worker_count)
         self._tasks: Final = Tasks()
         self._stop: Final = asyncio.Event()
         self._following: Final[dict[WorkerProcess, asyncio.Task[None]]] = {}
@@ -168,7 +170,7 @@ class Supervisor:
 
     async def _start(self, number: int) -> WorkerProcess:
         """Start a process for a worker. Raises OSError."""
-        worker = await WorkerProcess.start(number, self._path, self._log_level, self._ports)
+        worker = await WorkerProcess.start(number, self._path, self._log_level, self._ports, self._counts)
         log.info("worker %d: process %d", number, worker.pid)
         for record in self._shares.kept():
             worker.channel.send(record)
@@ -183,6 +185,7 @@ class Supervisor:
         last: list[bytes] = []
         code = await worker.follow(self._append, last.append)
         worker.how_it_ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        self._counts.give_back(worker.place)
         self._fleet.ended_process(worker, worker.how_it_ended)
         del self._following[worker]
         if self._site is not None:
@@ -223,7 +226,7 @@ class Supervisor:
             if self._site is not None and time() - counted_at >= COUNT_SECONDS:
                 counted_at = time()
                 await self._site.count()
-            await asyncio.sleep(STATUS_SECONDS if not self._fleet.problems() else STATUS_SECONDS / 5)
+            await asyncio.sleep(STATUS_SECONDS if not self._fleet.not_serving() else STATUS_SECONDS / 5)
 
     async def _serve_admin(self) -> None:
         site = await asyncio.to_thread(_imported)

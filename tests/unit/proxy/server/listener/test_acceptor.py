@@ -9,7 +9,7 @@ import pytest
 
 from proxy.server.connection.origin import Origin
 from proxy.server.listener import acceptor
-from proxy.server.listener.acceptor import ACCEPTED_AT_A_TIME, Acceptor, OriginReader, Room
+from proxy.server.listener.acceptor import ACCEPTED_AT_A_TIME, LEFT_AT_A_TIME, Acceptor, OriginReader, Room
 from proxy.tasks import Tasks
 
 HOST = "127.0.0.1"
@@ -25,6 +25,8 @@ class Listener:
         self.entered: list[str] = []
         self.errors: list[int | None] = []
         self.waits = 0
+        self.others_first = False
+        self.starts = 0
         self.came = asyncio.Event()
         self.tasks = Tasks()
         self._entered = 0
@@ -41,6 +43,9 @@ class Listener:
     @property
     def full(self) -> bool:
         return self._entered >= self.most
+
+    def accepts(self) -> None:
+        self.starts += 1
 
     def call_with_room(self, call: Callable[[], None]) -> None:
         self._waiting.append(call)
@@ -104,6 +109,7 @@ async def test_every_connection_is_opened() -> None:
     connected = clients(bound, count)
     await listener.until(lambda: len(listener.opened) == count)
     assert not accepts.waits
+    assert listener.starts == 1
     accepts.close()
     assert bound.fileno() == -1
     close(*connected, *listener.opened)
@@ -123,6 +129,37 @@ async def test_connections_without_room_are_accepted_later() -> None:
     assert listener.waits == 3
     accepts.close()
     close(*connected, *listener.opened)
+
+
+async def test_a_connection_that_others_do_not_take_is_accepted() -> None:
+    bound = socket.create_server((HOST, 0), backlog=100)
+    listener = Listener()
+    listener.others_first = True
+    accepts = listener.accept(bound)
+    accepts.start()
+    count = 2 * LEFT_AT_A_TIME + 1
+    connected = clients(bound, count)
+    await listener.until(lambda: len(listener.opened) == count)
+    accepts.close()
+    close(*connected, *listener.opened)
+
+
+async def test_another_process_takes_the_connection_that_is_left_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acceptor, "GIVE_WAY_SECONDS", 600.0)
+    bound = socket.create_server((HOST, 0), backlog=100)
+    one, other = Listener(), Listener()
+    one.others_first = True
+    both = [one.accept(bound.dup()), other.accept(bound)]
+    for each in both:
+        each.start()
+    connected = clients(bound, ACCEPTED_AT_A_TIME)
+    await other.until(lambda: len(other.opened) == ACCEPTED_AT_A_TIME)
+    for each in both:
+        each.close()
+    assert one.opened == []
+    close(*connected, *other.opened)
 
 
 async def test_a_port_that_is_closed_while_it_waits_stays_closed() -> None:

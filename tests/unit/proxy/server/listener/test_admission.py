@@ -63,3 +63,38 @@ def test_a_connection_whose_address_is_not_known_counts_in_all_only() -> None:
     assert (admission.full, called) == (True, [])
     admission.release()
     assert (admission.enter("a"), called) == ("", [False])
+
+
+class Counted:
+    """What other processes are told, and when one of them is first."""
+
+    def __init__(self) -> None:
+        self.shown: list[int | str] = []
+        self.first_from = 2
+
+    def show(self, connections: int) -> None:
+        self.shown.append(connections)
+
+    def full(self) -> None:
+        self.shown.append("full")
+
+    def drain(self) -> None:
+        raise AssertionError
+
+    def others_first(self, connections: int) -> bool:
+        return connections >= self.first_from
+
+
+def test_other_processes_know_how_many_connections_there_are() -> None:
+    counted = Counted()
+    admission = LimitedAdmission(2, 0, counted)
+    admission.accepts()
+    admission.enter("a")
+    assert not admission.others_first
+    admission.hold()
+    assert admission.others_first
+    admission.call_with_room(lambda: None)
+    admission.release()
+    assert counted.shown == [0, 1, 2, "full", 1]
+    assert not LimitedAdmission(1, 0).others_first
+    assert not UnlimitedAdmission().others_first

@@ -40,7 +40,7 @@ def fleet_of(count: int, *workers: Worker) -> Fleet:
     return fleet
 
 
-async def test_it_is_ready_when_all_workers_are() -> None:
+async def test_it_is_ready_when_a_worker_is_and_says_of_the_others_why_they_are_not() -> None:
     one, other = (
         Worker(1, b'[[], ["same", "first"], {"a.pem": 3}]'),
         Worker(2, b'[["no broker"], ["same"], {}]'),
@@ -48,9 +48,13 @@ async def test_it_is_ready_when_all_workers_are() -> None:
     fleet = fleet_of(3, one, other)
     fleet.ended[3] = "ended"
     await fleet.ask_how_they_are()
-    assert fleet.problems() == ["worker 2: no broker", "worker 3: ended"]
-    assert fleet.warnings() == ["same", "worker 1: first"]
+    why = ["worker 2: no broker", "worker 3: ended"]
+    assert (fleet.problems(), fleet.not_serving()) == ([], why)
+    assert fleet.warnings() == [*why, "same", "worker 1: first"]
     assert fleet.certificates() == {"a.pem": 3}
+    fleet.ended_process(fleet.running[1], "ended, too")
+    assert fleet.problems() == ["worker 1: ended, too", *why]
+    assert fleet.warnings() == ["same"], "each is told once"
     fleet = fleet_of(1, one)
     await fleet.ask_how_they_are()
     assert not fleet.problems()

@@ -3,16 +3,12 @@
 import asyncio
 import os
 import signal
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from proxy.upstream.addresses import join_address
 from tests.support.process.metadata_broker import MetadataBroker
-from tests.support.process.proxy_process import HOST, ProxyProcess
-from tests.support.process.workers import running, started
+from tests.support.process.proxy_process import ProxyProcess
+from tests.support.process.workers import connecting, running, started
 from tests.support.waiting import wait_until
 
 SETTINGS = {
@@ -20,28 +16,6 @@ SETTINGS = {
     "quotas": {"store": "none"},
     "limits": {"drain_seconds": 1, "shutdown_delay_seconds": 600},
 }
-
-
-@contextmanager
-def connecting(port: int) -> Iterator[list[OSError]]:
-    """Connect again and again; yields the errors."""
-    errors: list[OSError] = []
-    over = threading.Event()
-
-    def connect() -> None:
-        while not over.wait(0.005):
-            try:
-                socket.create_connection((HOST, port), timeout=30).close()
-            except OSError as error:
-                errors.append(error)
-
-    thread = threading.Thread(target=connect)
-    thread.start()
-    try:
-        yield errors
-    finally:
-        over.set()
-        thread.join()
 
 
 def story(proxy: ProxyProcess) -> None:
