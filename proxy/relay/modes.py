@@ -1,10 +1,10 @@
 """Modes of the two directions of a relay, and the transitions between them.
 
-Each direction is in one mode at a time, and only change() changes it, by the table of the direction.
+Each direction is in one mode at a time, and only Mode.change() changes it, by the table of the direction.
 docs/mode_diagrams.py generates the diagrams in docs/design.md from these tables.
 """
 
-from typing import Final
+from typing import Final, final
 
 from mypy_extensions import i64 as native
 
@@ -78,7 +78,18 @@ RESPONSE_TRANSITIONS: Final[Transitions] = {
 }
 
 
-def change(transitions: Transitions, before: native, after: native) -> native:
-    """Return the mode after a change; raises AssertionError for one that the table lacks."""
-    assert (before, after) in transitions, f"no transition from {NAMES[before]} to {NAMES[after]}"
-    return after
+@final
+class Mode:
+    """The mode of one direction."""
+
+    __slots__ = ("_transitions", "now")
+
+    def __init__(self, transitions: Transitions) -> None:
+        self.now: native = READING
+        self._transitions: Final = transitions
+
+    def change(self, after: native) -> None:
+        """Enter a mode; raises AssertionError if the table has no such transition."""
+        before = self.now
+        assert (before, after) in self._transitions, f"no transition from {NAMES[before]} to {NAMES[after]}"
+        self.now = after

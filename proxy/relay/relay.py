@@ -95,7 +95,7 @@ class Relay:
     @property
     def response_due(self) -> bool:
         """Whether the response to a request has not arrived, or not completely."""
-        return not self._in_flight.empty or self._requests.waiting
+        return not self._in_flight.empty or self._requests.admission.waiting
 
     @property
     def waits_for_debt(self) -> bool:
@@ -104,17 +104,19 @@ class Relay:
         as failed. The relay does not read the client meanwhile, so the shell must check whether the client
         has closed the connection before it calls handle_timer().
         """
-        return self._requests.waits_for_debt
+        return self._requests.admission.waits_for_debt
 
     @property
     def throttled(self) -> bool:
         """Whether quotas make the client wait: the relay reads no further request meanwhile."""
-        return self._in_flight.muted_until > 0.0 or self._requests.waits_for_quotas
+        return self._in_flight.muted_until > 0.0 or self._requests.admission.waits_for_quotas
 
     @property
     def idle(self) -> bool:
         """Whether no response is outstanding, and no part of a request has arrived."""
-        return self._in_flight.empty and not self._requests.unfinished and not self._requests.waiting
+        return (
+            self._in_flight.empty and not self._requests.unfinished and not self._requests.admission.waiting
+        )
 
     @property
     def request_unfinished(self) -> bool:
@@ -171,7 +173,7 @@ class Relay:
     def _responses_read(self, now: float) -> RelayOutput:
         if self._authentication is not None:
             self._take_login(self._authentication)
-        if self._requests.awaits_response:
+        if self._requests.admission.awaits_response:
             self._wake(now)
         if self._requests.unfinished:
             # The requests in flight may have been too many for it.
@@ -279,7 +281,7 @@ class Relay:
         """
         self.output.clear()
         in_flight = self._in_flight
-        self._requests.give_up_waiting(now)
+        self._requests.admission.give_up_waiting(now)
         self._read_requests(now)
         if in_flight.delayed_until > 0.0:
             in_flight.end_delay()

@@ -5,14 +5,9 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.verdict import Verdict
-from proxy.relay.close_reasons import RelayError
-from proxy.relay.cut_through import CutThrough
-from proxy.relay.debt_wait import DebtWait
 from proxy.relay.exchange import Client, Exchange, local_exchange
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK
-from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.interception import Interception
@@ -27,26 +22,21 @@ from proxy.relay.modes import (
     PRODUCE_WAITING,
     READING,
     REQUEST_TRANSITIONS,
-    change,
+    Mode,
 )
 from proxy.relay.output import RelayOutput
-from proxy.relay.produce_gate import FULL_READ_BYTES, ProduceGate
+from proxy.relay.produce_gate import FULL_READ_BYTES
+from proxy.relay.request_admission import RequestAdmission
 from proxy.relay.request_buffer import RequestBuffer
-from proxy.relay.request_charges import RequestCharges
-from proxy.relay.request_cut_through import RequestCutThrough
-from proxy.relay.request_forwarder import RequestForwarder
 from proxy.relay.request_parser import RequestParser, check_list, unread_body
 from proxy.relay.sender import Sender
 from proxy.relay.settings import RelaySettings
 from proxy.relay.traffic import Traffic
-from proxy.relay.unnamed_topics import NO_TOPICS, TopicIds, UnnamedTopics, reject_part
 from proxy.relay.unsupported_version import reject_version
-from proxy.relay.waiting_produce import WaitingProduce
-from proxy.wire.api_keys import FETCH, METADATA, PRODUCE, SHARE_FETCH
+from proxy.wire.api_keys import METADATA, PRODUCE
 from proxy.wire.apis import Api, RequestHeader, read_request_header
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
 from proxy.wire.reader import Reader
-from proxy.wire.views import RequestView
 
 DONE_AT_ONCE: Final = 32
 """Requests that the relay reads without a pause although no response of the broker is due: the proxy has
@@ -80,29 +70,24 @@ class Requests:
         session_mask: int = SESSION_MASK,
         authentication: Authentication | None = None,
     ) -> None:
-        protected = settings.protected
         between_brokers = settings.between_brokers
-        self._engine: Final = engine
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
         self._output: Final = output
         self.sender: Final = Sender(client, traffic, node_id)
-        self._charges: Final = RequestCharges(engine, in_flight, names)
         self._authentication: Final = authentication
         self.interception: Final = Interception(
             engine, in_flight, output, authentication, settings.intercepted_api_keys
         )
         self._splitter: Final = FrameSplitter(settings.max_frame_bytes)
         self._max_list_bytes: Final[native] = settings.max_list_bytes
-        self._parser: Final = RequestParser(engine, traffic, settings.apis, protected, between_brokers)
+        self._parser: Final = RequestParser(
+            engine, traffic, settings.apis, settings.protected, between_brokers
+        )
         self._reader: Final = self._parser.reader
-        self._mode: native = READING
+        self._mode: Final = Mode(REQUEST_TRANSITIONS)
         self._weight = 1
         """The number by which the request that is being read counts towards DONE_AT_ONCE."""
-        self._forwarder: Final = RequestForwarder(output, traffic)
-        self._cut_through: Final = RequestCutThrough(output, traffic, self._parser, self._charges)
-        """In the mode CUTTING_THROUGH, it has the request that is forwarded while it arrives."""
-        self._produce_gate: Final = ProduceGate(engine, in_flight, names, protected)
         self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers, session_mask)
         self.buffer: Final = RequestBuffer(
             engine,
@@ -113,10 +98,19 @@ class Requests:
             settings.large_frames,
         )
         """In the modes BUFFERING and MEMORY_WAITING, it has the request that is not complete."""
-        self._debt_wait: DebtWait | None = None
-        """In the mode PRODUCE_WAITING, the request that waits; else None."""
-        self._unnamed: Final = UnnamedTopics(engine, settings.topic_names, names)
-        """In the mode NAMES_WAITING, it has the request that waits."""
+        self.admission: Final = RequestAdmission(
+            engine,
+            traffic,
+            in_flight,
+            output,
+            settings,
+            names,
+            mode=self._mode,
+            parser=self._parser,
+            fetch_gate=self._fetch_gate,
+            buffer=self.buffer,
+        )
+        """In the other modes but READING, it has the request."""
         self._more_waits = False
         """Whether the client has probably sent more bytes than have been read."""
         self.first_request_seen = False
@@ -127,7 +121,7 @@ class Requests:
     @property
     def may_read(self) -> bool:
         """Whether the next frame may be read. The rest of a frame may be read at any time."""
-        mode = self._mode
+        mode = self._mode.now
         in_flight = self._in_flight
         may = (
             in_flight.muted_until == 0.0
@@ -141,42 +135,12 @@ class Requests:
         return may or mode in (BUFFERING, CUTTING_THROUGH)
 
     @property
-    def waiting(self) -> bool:
-        """Whether a request has been read and is neither answered nor forwarded."""
-        return self._mode in (FETCH_WAITING, PRODUCE_WAITING, NAMES_WAITING)
-
-    @property
-    def waits_for_quotas(self) -> bool:
-        """Whether a request has been read and waits for its quotas."""
-        return self._mode in (FETCH_WAITING, PRODUCE_WAITING)
-
-    @property
-    def waits_for_debt(self) -> bool:
-        """Whether Produce requests wait, here or unread, that are dropped if their client closes the
-        connection.
-        """
-        wait = self._debt_wait
-        if wait is not None:
-            return wait.droppable
-        return self._mode != CLOSING and self._produce_gate.mutes
-
-    @property
     def wake_at(self) -> float:
         """When wake() is due; 0.0 for never."""
-        mode = self._mode
-        wait = self._debt_wait
-        if wait is not None:
-            return wait.wake_at
-        if mode == FETCH_WAITING:
-            return self._fetch_gate.wake_at
-        if mode == NAMES_WAITING:
-            return self._unnamed.wake_at
-        return self.buffer.due_at if mode in (MEMORY_WAITING, BUFFERING) else 0.0
-
-    @property
-    def awaits_response(self) -> bool:
-        """Whether a fetch that has waited for a response can continue, so that wake() is due."""
-        return self._mode == FETCH_WAITING and self._fetch_gate.awaits_response
+        mode = self._mode.now
+        if mode == READING:
+            return 0.0
+        return self.buffer.due_at if mode in (MEMORY_WAITING, BUFFERING) else self.admission.wake_at
 
     @property
     def follower(self) -> tuple[int, int] | None:
@@ -188,9 +152,6 @@ class Requests:
         """Whether bytes of a request have arrived that have not been forwarded."""
         return self._splitter.buffered > 0 or self._splitter.in_frame
 
-    def _change(self, mode: int) -> None:
-        self._mode = change(REQUEST_TRANSITIONS, self._mode, mode)
-
     def feed(self, data: bytes) -> None:
         """Take bytes from the client."""
         self._traffic.total.bytes_in += len(data)
@@ -199,21 +160,21 @@ class Requests:
 
     def read(self, now: float) -> None:
         """Read the requests that the client has sent, as far as they may be read."""
-        if self._mode == CLOSING and self.may_read:
-            raise RelayError(self._produce_gate.closing_reason, self._produce_gate.closing)
-        if self._mode == MEMORY_WAITING and now >= self.buffer.due_at:
+        if self._mode.now == CLOSING and self.may_read:
+            raise self.admission.closing_error
+        if self._mode.now == MEMORY_WAITING and now >= self.buffer.due_at:
             self._ask_for_memory_again(now)
         in_flight = self._in_flight
         done = 0
         while self.may_read:
             frame = self._splitter.next()
             if frame is None:
-                self._produce_gate.all_read(self._more_waits, now)
+                self.admission.produce_gate.all_read(self._more_waits, now)
                 return
             due = in_flight.count
-            if self._mode == CUTTING_THROUGH:
-                self._read_on(frame, now)
-            elif self._mode == BUFFERING:
+            if self._mode.now == CUTTING_THROUGH:
+                self.admission.read_on(frame, now)
+            elif self._mode.now == BUFFERING:
                 self._read_buffered(frame, now)
             elif frame.size > self._max_list_bytes:
                 check_list(frame, self._max_list_bytes)
@@ -234,12 +195,12 @@ class Requests:
             self._read_request(frame, now)
 
     def _begin_buffering(self, part: Frame, now: float) -> None:
-        self._change(BUFFERING if self.buffer.begin(part, self.sender.client, now) else MEMORY_WAITING)
+        self._mode.change(BUFFERING if self.buffer.begin(part, self.sender.client, now) else MEMORY_WAITING)
 
     def _ask_for_memory_again(self, now: float) -> None:
         """Continue with the request that waits for memory; quotas may have stopped rejecting meanwhile."""
         part = self.buffer.take_waiting()
-        self._change(READING)
+        self._mode.change(READING)
         if self.buffer.takes(part):
             self._begin_buffering(part, now)
         else:
@@ -250,16 +211,9 @@ class Requests:
         frame = self.buffer.add(part)
         if frame is None:
             return
-        self._change(READING)
+        self._mode.change(READING)
         self._read_request(frame, now)
-        self._end_buffered(part)
-
-    def _end_buffered(self, frame: Frame) -> None:
-        """Note that a complete request has been forwarded, answered or dropped, unless it waits: its memory
-        is needed until the broker has taken it. An earlier request may still need the connection's memory.
-        """
-        if frame.size > MAX_BUFFERED_FRAME_BYTES and self._mode not in (PRODUCE_WAITING, NAMES_WAITING):
-            self.buffer.forwarded_large()
+        self.admission.end_buffered(part)
 
     def _read_request(self, frame: Frame, now: float) -> None:
         if self._authentication is not None and self._authentication.takes_bare(frame, self.sender.client):
@@ -291,8 +245,7 @@ class Requests:
                 self.interception.hand_out(frame, header, client, None, request)
                 return
             exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
-            self._in_flight.add(exchange)
-            self._forward(frame, exchange, reader, None, now)
+            self.admission.take_unread(frame, exchange, reader, now)
 
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
@@ -300,199 +253,20 @@ class Requests:
         view = self._parser.read(frame, reader, header, client, api)
         if header.api_key == PRODUCE:
             self.sends_unanswered = view.acks == 0
-        if view.client_software:
-            self._produce_gate.client_is(view.client_software)
         exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)
-        rejectable = view.rejectable or view.names_protected
-        if header.api_key == PRODUCE:
-            unnamed = self._unnamed.find(view, client)
-            if unnamed:
-                body_at = self._parser.body_at
-                produce = WaitingProduce(
-                    frame, exchange, reader, view, body_at=body_at, rejectable=rejectable
-                )
-                self._wait_for_names(produce, unnamed, now)
-                return
-        if rejectable and frame.complete and self._reject(frame, exchange, view, self._parser.body_at, now):
-            return
-        self._charge_and_forward(frame, exchange, reader, view, now)
-
-    def _charge_and_forward(
-        self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float
-    ) -> None:
-        """Ask the quotas about a request that has been read, and forward it unless it must wait."""
-        verdict = self._charges.admit(exchange, view, now)
-        if verdict.ahead_seconds > 0.0:
-            self._wait_for_debt(WaitingProduce(frame, exchange, reader, view), verdict, now)
-            return
-        fetches = view.api_key == FETCH or view.api_key == SHARE_FETCH
-        if fetches and self._is_stopped(frame, exchange, view, now):
-            return
-        self._forward_read(frame, exchange, reader, view, now)
-
-    def _reject(
-        self,
-        frame: Frame,
-        exchange: Exchange,
-        view: RequestView,
-        body_at: int,
-        now: float,
-        unknown: TopicIds = NO_TOPICS,
-    ) -> bool:
-        """Remove the partitions that quotas reject; return whether none is left to be forwarded."""
-        none_left = self._produce_gate.reject(frame, exchange, view, body_at, now, unknown)
-        if none_left:
-            self._close_if_due(now)
-        return none_left
-
-    def _close_if_due(self, now: float) -> None:
-        """End the connection soon if batches of a producer without responses have been dropped, and the rest
-        of their request has been forwarded.
-        """
-        if self._produce_gate.closing and self._mode == READING:
-            self._produce_gate.delay_close(now)
-            self._change(CLOSING)
-
-    def _is_stopped(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
-        """Return whether a fetch is not forwarded, because it waits for its quotas or has been answered."""
-        gate = self._fetch_gate
-        if not (self._engine.limits_fetches or gate.reads) or gate.forwards(frame, exchange, view, now):
-            return False
-        if gate.waiting:
-            self._change(FETCH_WAITING)
-        return True
-
-    def _forward_read(
-        self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float
-    ) -> None:
-        if view.api_key == FETCH:
-            exchange.streams = not view.bounded and not view.want_items and view.fetch_rewrite is None
-        if view.acks == 0:
-            self._produce_gate.await_silently(frame, exchange, view, self._parser.body_at)
-        if view.acks != 0:
-            self._in_flight.add(exchange)
-        self._forward(frame, exchange, reader, view, now)
-        self._close_if_due(now)
+        self.admission.take(frame, exchange, reader, view, now)
 
     def wake(self, now: float) -> None:
-        """Ask the quotas again about the request that waits; read() asks again for memory. Raises RelayError
-        if a large request has not arrived in time, or names an unknown topic.
+        """Ask again for what a request waits for; read() asks again for memory. Raises RelayError if a large
+        request has not arrived in time, or has an unknown topic.
         """
-        if self._mode == NAMES_WAITING:
-            if self._unnamed.look(now):
-                self._end_wait_for_names(now)
-            return
-        wait = self._debt_wait
-        if wait is not None:
-            if wait.review(self._engine, now):
-                self._end_wait_for_debt(wait.produce, now)
-            return
-        if self._mode == BUFFERING:
+        if self._mode.now == BUFFERING:
             self.buffer.check_pace(now)
-        if self._mode != FETCH_WAITING:
-            return
-        fetch = self._fetch_gate.wake(now)
-        if not self._fetch_gate.waiting:
-            self._change(READING)
-        if fetch is not None:
-            self._forward_read(fetch.frame, fetch.exchange, self._reader, fetch.view, now)
-
-    def give_up_waiting(self, now: float) -> None:
-        """Answer or forward the fetch that waits, if there is one."""
-        if self._mode == FETCH_WAITING:
-            fetch = self._fetch_gate.give_up(now)
-            self._change(READING)
-            if fetch is not None:
-                self._forward_read(fetch.frame, fetch.exchange, self._reader, fetch.view, now)
-
-    def _wait_for_names(self, produce: WaitingProduce, topic_ids: TopicIds, now: float) -> None:
-        self._change(NAMES_WAITING)
-        self._unnamed.wait(produce, topic_ids, now)
-
-    def _end_wait_for_names(self, now: float) -> None:
-        """Continue with the request, or the part of it, that has waited; reject unknown topics."""
-        produce = self._unnamed.produce
-        assert produce is not None, "set in this mode"
-        unknown = self._unnamed.end()
-        frame, exchange, view = produce.frame, produce.exchange, produce.view
-        if view.partial:
-            reject_part(frame.size, unknown)
-        if produce.cut is not None:
-            self._change(CUTTING_THROUGH)
-            self._charge_part(frame, view, now)
-            return
-        self._change(READING)
-        rejectable = frame.complete and (produce.rejectable or len(unknown) > 0)
-        if not (rejectable and self._reject(frame, exchange, view, produce.body_at, now, unknown)):
-            self._charge_and_forward(frame, exchange, produce.reader, view, now)
-        if frame.complete:
-            self._end_buffered(frame)
-
-    def _wait_for_debt(self, produce: WaitingProduce, verdict: Verdict, now: float) -> None:
-        self._change(PRODUCE_WAITING)
-        self._debt_wait = DebtWait(produce, verdict, now)
-
-    def _end_wait_for_debt(self, produce: WaitingProduce, now: float) -> None:
-        """Forward the request that has waited, or the rest of it."""
-        self._debt_wait = None
-        if produce.cut is not None:
-            self._change(CUTTING_THROUGH)
-            self._forward_part(produce.frame.complete, now)
-            return
-        self._change(READING)
-        self._forward_read(produce.frame, produce.exchange, produce.reader, produce.view, now)
-        if produce.frame.complete:
-            self._end_buffered(produce.frame)
-
-    def _forward(
-        self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
-    ) -> None:
-        if not frame.complete:
-            self._change(CUTTING_THROUGH)
-            self._cut_through.begin(CutThrough(frame, exchange, reader, view), now)
-            return
-        self._forwarder.forward(frame, exchange, view, now)
-
-    def _read_on(self, part: Frame, now: float) -> None:
-        """Read the next part of a request that is cut through, and forward the bytes that may leave."""
-        view = self._cut_through.read_on(part)
-        if view is None:
-            self._forward_part(part.complete, now)
-            return
-        cut = self._cut_through.cut
-        unnamed = self._unnamed.find(view, cut.exchange.client)
-        if unnamed:
-            produce = WaitingProduce(part, cut.exchange, cut.reader, view, cut=cut)
-            self._wait_for_names(produce, unnamed, now)
         else:
-            self._charge_part(part, view, now)
-
-    def _charge_part(self, part: Frame, view: RequestView, now: float) -> None:
-        """Charge the items in a part of a request that is cut through, and forward the bytes that
-        may leave.
-        """
-        verdict = self._cut_through.charge(view, now)
-        if verdict.ahead_seconds > 0.0:
-            cut = self._cut_through.cut
-            produce = WaitingProduce(part, cut.exchange, cut.reader, view, cut=cut)
-            self._wait_for_debt(produce, verdict, now)
-        else:
-            self._forward_part(part.complete, now)
-
-    def _forward_part(self, complete: bool, now: float) -> None:
-        """Forward the bytes of a cut-through request that may leave; `complete`: its last part
-        has arrived.
-        """
-        self._cut_through.forward(complete, now)
-        if complete:
-            self._change(READING)
+            self.admission.wake(now)
 
     def end(self) -> None:
         """The connection is over."""
-        self._fetch_gate.end()
-        if self._debt_wait is not None:
-            self._debt_wait.drop(self._engine)
+        self.admission.end()
         self.buffer.end()
         self.sender.end()
-        self._cut_through.end()
-        self._forwarder.end(self._in_flight.first)

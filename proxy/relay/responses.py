@@ -2,13 +2,10 @@
 
 from typing import Final, final
 
-from mypy_extensions import i64 as native
-
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.close_reasons import BROKER_CLOSED, RelayError
 from proxy.relay.cut_through import CutThrough
-from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Exchange
 from proxy.relay.frame_buffer import FrameBuffer
 from proxy.relay.id_budget import IdBudget
@@ -22,11 +19,12 @@ from proxy.relay.modes import (
     CUTTING_THROUGH,
     READING,
     RESPONSE_TRANSITIONS,
-    change,
+    Mode,
 )
 from proxy.relay.output import RelayOutput
 from proxy.relay.produced_records import ProducedRecords
 from proxy.relay.response_charges import ResponseCharges
+from proxy.relay.response_cut_through import ResponseCutThrough
 from proxy.relay.traffic import Traffic
 from proxy.relay.withheld_responses import WithheldResponses
 from proxy.wire.addresses import Addresses, UnknownBrokers
@@ -35,7 +33,7 @@ from proxy.wire.apis import Api
 from proxy.wire.cursor import Cursor
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.error_codes import appended
-from proxy.wire.errors import Malformed, Short
+from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.rejected_partitions import restore
@@ -82,14 +80,15 @@ class Responses:
         self._reader: Final = Reader(NOTHING)
         self._cursor: Final = Cursor()
         """Both read every response that is there as a whole, one after the other."""
-        self._mode: native = READING
-        self._cut: CutThrough | None = None
-        """In the mode CUTTING_THROUGH, the response that is cut through."""
+        self._mode: Final = Mode(RESPONSE_TRANSITIONS)
         self._buffer: Final = FrameBuffer()
         self._buffered: Exchange | None = None
         """In the modes BUFFERING and COLLECTING, the exchange whose response is in the buffer."""
-        self._usage: Final = CutThroughUsage(traffic, inbound=False)
         self._produced: Final = ProducedRecords(traffic)
+        self._cut_through: Final = ResponseCutThrough(
+            traffic, in_flight, self._charges, self._withheld, self._produced, addresses, errors
+        )
+        """In the mode CUTTING_THROUGH, it has the response that is forwarded while it arrives."""
         self._ports_given = False
         """Whether the shell has just added all brokers that a response lacked to the table of addresses."""
         self._awaiting: Frame | None = None
@@ -105,20 +104,17 @@ class Responses:
     @property
     def forwardable(self) -> int:
         """The number of following bytes that may go directly to the client; see forwarded()."""
-        cut = self._cut
         missing = self._splitter.missing
-        if cut is None or missing == 0 or self._in_flight.delayed_until > 0.0:
+        if missing == 0 or self._in_flight.delayed_until > 0.0:
             return 0
         # The last byte is fed, so that the end of the frame is noticed.
-        return min(cut.forwardable, missing - 1)
+        return min(self._cut_through.forwardable, missing - 1)
 
     def forwarded(self, size: int) -> None:
         """Note that bytes, of those that are forwardable, have gone to the client."""
-        cut = self._cut
-        assert cut is not None, "nothing else is forwardable"
         self._traffic.total.bytes_out += size
         self._splitter.skip_missing(size)
-        cut.forwarded(size)
+        self._cut_through.forwarded(size)
 
     def receive(self, data: bytes, now: float) -> None:
         """Take bytes from the broker."""
@@ -127,15 +123,16 @@ class Responses:
         self._read(now)
 
     def _read(self, now: float) -> None:
-        while self._mode != AWAITING_PORTS:
+        while self._mode.now != AWAITING_PORTS:
             frame = self._next()
             if frame is None:
                 return
-            mode = self._mode
+            mode = self._mode.now
             if mode == READING:
                 self._read_response(frame, now)
             elif mode == CUTTING_THROUGH:
-                self._cut_through(frame, now)
+                self._cut_through.add(frame.pieces)
+                self._read_cut(now)
             else:
                 self._add_to_buffer(frame, now)
             if frame.complete:
@@ -144,9 +141,6 @@ class Responses:
     def _next(self) -> Frame | None:
         self._splitter.whole_bytes = STREAM_BYTES if self._in_flight.streams else CUT_THROUGH_BYTES
         return self._splitter.next()
-
-    def _change(self, mode: int) -> None:
-        self._mode = change(RESPONSE_TRANSITIONS, self._mode, mode)
 
     def _read_response(self, frame: Frame, now: float) -> None:
         authentication = self._authentication
@@ -172,7 +166,7 @@ class Responses:
             self._read_header(frame, reader, exchange, now)
 
     def _start_buffering(self, mode: int, exchange: Exchange, part: Frame) -> None:
-        self._change(mode)
+        self._mode.change(mode)
         self._buffered = exchange
         self._buffer.add(part)
 
@@ -181,9 +175,9 @@ class Responses:
         exchange = self._buffered
         if frame is None or exchange is None:
             return
-        collected = self._mode == COLLECTING
+        collected = self._mode.now == COLLECTING
         self._buffered = None
-        self._change(READING)
+        self._mode.change(READING)
         if collected:
             self._collect(exchange, frame, now)
         else:
@@ -263,9 +257,7 @@ class Responses:
         view = ResponseView(request.api_version, request.flexible, body_size, want_items, cursor)
         if not frame.complete:
             view.partial = True
-            cut = CutThrough(frame, exchange, reader, view)
-            self._usage.begin(cut)
-            self._start_cut_through(cut, now)
+            self._start_cut_through(CutThrough(frame, exchange, reader, view), now)
             return
         try:
             api.read_response(reader, request, view, self._addresses)
@@ -303,74 +295,22 @@ class Responses:
         return self._cursor
 
     def _start_cut_through(self, cut: CutThrough, now: float) -> None:
-        self._change(CUTTING_THROUGH)
-        self._cut = cut
-        self._in_flight.begin_response()
-        self._read_cut(cut, now)
+        self._mode.change(CUTTING_THROUGH)
+        self._cut_through.begin(cut)
+        self._read_cut(now)
 
-    def _cut_through(self, part: Frame, now: float) -> None:
-        """Read the next part of a response that is cut through, and forward the bytes that may leave."""
-        cut = self._cut
-        assert cut is not None, "set in this mode"
-        if cut.withheld:
-            self._drop_withheld(cut, part)
-            return
-        cut.feed(part.pieces)
-        self._read_cut(cut, now)
-
-    def _read_cut(self, cut: CutThrough, now: float) -> None:
-        view = cut.view
-        exchange = cut.exchange
-        request = exchange.request
-        api = exchange.api
-        if isinstance(view, ResponseView) and request is not None and api is not None:
-            if not view.cursor.done:
-                try:
-                    api.read_response(cut.reader, request, view, self._addresses)
-                except Short:
-                    if cut.frame.complete:
-                        raise
-                except UnknownBrokers as unknown:
-                    self._await_ports(unknown)
-                    return
-                self._errors.take(exchange.api_key, view)
-            if not cut.settled and cut.has_read(view.throttle_at):
-                cut.settled = True
-                if cut.at_start and self._withheld.withhold(cut.frame, exchange, request, view, now):
-                    cut.withheld = True
-                    cut.uncounted = 0
-                    self._drop_withheld(cut, cut.frame)
-                    return
-                self._charges.settle(exchange, request, view, now)
-                if request.api_key == PRODUCE and self._traffic.want_items:
-                    self._produced.settle(exchange.client, request, view.items)
-                self._usage.count_items(cut, view)
-            elif cut.settled and view.items:
-                self._charges.charge_items(exchange, request, view, now)
-                self._usage.count_items(cut, view)
-        self._in_flight.send(cut.take())
-        if cut.frame.complete:
-            self._cut = None
-            self._change(READING)
-            self._in_flight.end_response()
-            self._usage.end(cut)
-            self._in_flight.send_local()
-
-    def _drop_withheld(self, cut: CutThrough, part: Frame) -> None:
-        """Drop a part of a response that the client does not get."""
-        for piece in part.pieces:
-            self._traffic.total.bytes_out -= len(piece)
-        if part.complete:
-            self._cut = None
-            self._change(READING)
-            self._in_flight.end_response()
-            self._usage.end(cut)
-            self._in_flight.send_local()
+    def _read_cut(self, now: float) -> None:
+        """Read and forward what has arrived of a response that is cut through."""
+        try:
+            if self._cut_through.read(now):
+                self._mode.change(READING)
+        except UnknownBrokers as unknown:
+            self._await_ports(unknown)
 
     def _await_ports(self, unknown: UnknownBrokers) -> None:
         if self._ports_given:
             raise Malformed(f"a response has a broker at two addresses: {unknown}")
-        self._change(AWAITING_PORTS)
+        self._mode.change(AWAITING_PORTS)
         self._output.unknown_brokers = unknown.brokers
 
     def brokers_known(self, now: float) -> None:
@@ -381,15 +321,14 @@ class Responses:
         self._read(now)
 
     def _read_awaiting(self, now: float) -> None:
-        cut = self._cut
         frame = self._awaiting
         exchange = self._awaiting_exchange
-        if cut is not None:
-            self._change(CUTTING_THROUGH)
-            cut.feed([])
-            self._read_cut(cut, now)
+        if self._cut_through.active:
+            self._mode.change(CUTTING_THROUGH)
+            self._cut_through.add([])
+            self._read_cut(now)
         elif frame is not None and exchange is not None:
-            self._change(READING)
+            self._mode.change(READING)
             self._awaiting = None
             self._awaiting_exchange = None
             self._in_flight.end_response()
@@ -416,10 +355,6 @@ class Responses:
 
     def end(self) -> None:
         """The connection is over."""
-        cut = self._cut
-        if cut is not None:
-            self._usage.end(cut)
-            if not cut.settled:
-                self._produced.abandon_one(cut.exchange)
+        self._cut_through.end()
         self._produced.abandon_one(self._buffered)
         self._produced.abandon_one(self._awaiting_exchange)

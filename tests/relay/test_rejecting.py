@@ -199,7 +199,7 @@ def test_later_batches_of_a_producer_wait_until_the_rejected_one_comes_again():
 def test_the_client_quota_counts_what_goes_on():
     quotas = {EVERYONE: {"producer_byte_rate": 100_000.0}}
     told_story = over(story(quotas=quotas))
-    buckets = told_story.relay._requests._engine.live()
+    buckets = told_story.relay._engine.live()
     (bucket,) = [bucket for bucket in buckets if bucket.quota == "producer_byte_rate"]
     before = bucket.tokens.measure(told_story._now)
     told_story.client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
@@ -230,7 +230,7 @@ def test_a_client_that_retries_throttling_is_told_so():
 def test_a_producer_without_responses_loses_what_is_over_and_its_connection():
     told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, acks=0, sequence=10)).to_client()
     told_story.to_broker(request(2, {COLD: [100]}, acks=1, sequence=10)).muted(1.0)
-    counted = told_story.relay._requests._engine.rejections.topics
+    counted = told_story.relay._engine.rejections.topics
     assert [(names, rejected.bytes) for names, rejected in counted.items()] == [
         ((HOT, PRODUCER_BYTE_RATE.name), 300)
     ]
@@ -294,6 +294,6 @@ def test_a_large_response_is_buffered_for_what_is_added_to_it():
 
 def test_when_nothing_may_be_rejected_any_more_everything_passes():
     told_story = over(story())
-    told_story.relay._requests._engine.configure(Limits({}), told_story._now)
+    told_story.relay._engine.configure(Limits({}), told_story._now)
     second = request(2, {HOT: [3000]}, sequence=99)
     told_story.client(second).to_broker(second).unmuted()

@@ -108,7 +108,7 @@ def test_what_waits_passes_when_nothing_is_rejected_any_more():
     first, second = story(frames), story(frames)
     first.client(LARGE[:MIB])
     second.client(LARGE[:MIB])
-    second.relay._requests._engine.configure(Limits({}), second._now)
+    second.relay._engine.configure(Limits({}), second._now)
     second.at(1.0).unmuted().to_broker(LARGE[:MIB]).client(LARGE[MIB:]).to_broker(LARGE[MIB:])
     assert (frames.reserved, frames.wanted) == (len(LARGE), False)
 

@@ -134,7 +134,7 @@ def test_a_large_request_is_charged_as_it_passes():
     told.at(0.5).client(request[MIB + MIB // 4 : 2 * MIB]).timer(1.5)
     told.client(request[2 * MIB :]).to_broker(request).muted(1.5)
     told.broker(produced(1, version=9)).to_client(produced(1, 1000, version=9))
-    buckets = told.relay._requests._engine.live()
+    buckets = told.relay._engine.live()
     assert sorted(bucket.partition for bucket in buckets) == [0, 1, 2, 3, 4]
     assert sum(bucket.throttled_requests for bucket in buckets) == 1
 
@@ -149,7 +149,7 @@ def test_a_large_response_is_charged_as_it_passes():
     told.to_broker(fetch(1, max_bytes=10))
     told.broker(response[: MIB + 5000]).unmuted().broker(response[MIB + 5000 : -MIB // 2]).muted(1.0)
     told.broker(response[-MIB // 2 :]).to_client(response).muted(1.0)
-    buckets = told.relay._responses._engine.live()
+    buckets = told.relay._engine.live()
     assert {bucket.partition: bucket.tokens.measure(START) for bucket in buckets} == {0: -MIB, 1: 0.0}
 
 

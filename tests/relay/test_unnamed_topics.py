@@ -184,7 +184,7 @@ def test_a_large_request_waits_too_and_is_charged():
     play.client(asked[: MIB + MIB // 4]).to_broker()
     names.learn(HOT)
     play.at(FIRST_LOOK_SECONDS).client(asked[MIB + MIB // 4 :]).to_broker(asked)
-    buckets = play.relay._requests._engine.live()
+    buckets = play.relay._engine.live()
     assert sorted(bucket.partition for bucket in buckets) == [0, 1, 2, 3, 4]
 
 
@@ -290,4 +290,4 @@ def test_a_client_that_hangs_up_costs_nothing():
     play = told(Names()).client(request(1, {HOT: [10]}))
     play.relay.end()
     play.to_broker()
-    assert play.relay._requests._engine.live() == []
+    assert play.relay._engine.live() == []

@@ -1,5 +1,6 @@
 """Drain: how long a client is still served, and read from, when the proxy shuts down."""
 
+import asyncio
 from typing import Final, final
 
 DRAIN_POLL_SECONDS: Final = 0.02
@@ -36,3 +37,15 @@ class Drain:
     def quiet(self, silent_seconds: float) -> bool:
         """Whether a client that has been silent for this long has no bytes in flight."""
         return not self._blocked and silent_seconds >= QUIET_SECONDS
+
+
+def close_gently(client: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    """Close the client's side without a reset. A reset would take away responses that have not arrived yet;
+    it follows if the client has sent requests that are not read.
+    """
+    if client.is_closing() or not client.can_write_eof():
+        client.close()
+        return
+    client.write_eof()
+    client.resume_reading()
+    loop.call_later(GENTLE_SECONDS, client.close)

@@ -17,8 +17,9 @@ from proxy.relay.close_reasons import (
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.output import RelayOutput
 from proxy.relay.relay import Relay
+from proxy.server.connection.broker_question import BrokerQuestion
 from proxy.server.connection.broker_side import BrokerSide
-from proxy.server.connection.drain import GENTLE_SECONDS, Drain
+from proxy.server.connection.drain import Drain, close_gently
 from proxy.server.connection.hang_up import hung_up
 from proxy.server.connection.host import ConnectionHost
 from proxy.server.connection.pauses import (
@@ -73,7 +74,7 @@ class RelaySession(Generic[C]):
         """
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._question: asyncio.Future[bytes] | None = None
+        self._question: Final = BrokerQuestion(loop)
         self._client_full = False
         """Whether the client has left so many responses unread that they pile up here."""
         self._drain: Final = Drain()
@@ -181,12 +182,11 @@ class RelaySession(Generic[C]):
 
     def leave_question(self, unreachable: BrokerUnreachable) -> bool:
         """Leave the response to whoever asks the broker something; returns whether anybody does."""
-        question = self._question
         relay = self.relay
-        if self.over or relay is None or question is None or question.done() or not relay.answers_alone:
+        if self.over or relay is None or not self._question.open or not relay.answers_alone:
             return False
         self.pause(CONNECTING, False)
-        question.set_exception(unreachable)
+        self._question.fail(unreachable)
         return True
 
     # Between them
@@ -206,7 +206,7 @@ class RelaySession(Generic[C]):
             for request in output.intercepted:
                 self._host.start_answering(self._connection, request)
         if output.broker_responses:
-            self._take_broker_response(output.broker_responses)
+            self._question.answer(output.broker_responses)
         delayed = output.responses_delayed
         if delayed != self._broker.pauses.has(DELAYED):
             # The responses for a client that cannot be told to wait stay in the broker's socket.
@@ -245,11 +245,6 @@ class RelaySession(Generic[C]):
             self.pause(CONNECTING, True)
             self._host.start_connecting(self._connection, cast("asyncio.Protocol", self._broker))
 
-    def _take_broker_response(self, payloads: list[bytes]) -> None:
-        for payload in payloads:
-            if self._question is not None and not self._question.done():
-                self._question.set_result(payload)
-
     async def ask(self, request: Intercepted, frame: bytes) -> bytes:
         """Ask the broker something for an intercepted request; returns its response, header and body.
 
@@ -258,9 +253,9 @@ class RelaySession(Generic[C]):
         relay = self.relay
         if relay is None or self.over:
             raise RelayError(CLIENT_CLOSED, "the client is gone")
-        self._question = self._loop.create_future()
+        response = self._question.ask()
         self._act_on(relay, relay.ask_broker(request.exchange, frame, self._time()))
-        return await self._question
+        return await response
 
     def answer(
         self, request: Intercepted, frame: bytes, throttle_seconds: float = 0.0, delayed: bool = False
@@ -372,8 +367,7 @@ class RelaySession(Generic[C]):
             return
         self.over = True
         self._arm(0.0)
-        if self._question is not None:
-            self._question.cancel()
+        self._question.cancel()
         response_due = False
         if self.relay is not None:
             response_due = self.relay.response_due
@@ -381,22 +375,11 @@ class RelaySession(Generic[C]):
             self._broker.await_late(self.relay.awaits_late)
         client = self.client
         if client is not None and reason == DRAINED:
-            self._close_gently(client)
+            close_gently(client, self._loop)
         elif client is not None:
             client.close()
         self._broker.end(unread=reason == DRAINED and response_due)
         self._host.ended(self._connection, reason)
-
-    def _close_gently(self, client: asyncio.Transport) -> None:
-        """Close the client's side without a reset. A reset would take away responses that have not arrived
-        yet; it follows if the client has sent requests that are not read.
-        """
-        if client.is_closing() or not client.can_write_eof():
-            client.close()
-            return
-        client.write_eof()
-        client.resume_reading()
-        self._loop.call_later(GENTLE_SECONDS, client.close)
 
     def part(self) -> None:
         """Drop the references to the relay and the connection: both sides are closed."""

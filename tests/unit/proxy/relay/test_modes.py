@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from proxy.relay.modes import NAMES, READING, REQUEST_TRANSITIONS, RESPONSE_TRANSITIONS, change
+from proxy.relay.modes import NAMES, READING, REQUEST_TRANSITIONS, RESPONSE_TRANSITIONS, Mode
 
 TABLES = pytest.mark.parametrize("transitions", [REQUEST_TRANSITIONS, RESPONSE_TRANSITIONS])
 
@@ -10,11 +10,15 @@ TABLES = pytest.mark.parametrize("transitions", [REQUEST_TRANSITIONS, RESPONSE_T
 @TABLES
 def test_the_table_decides_which_changes_there_are(transitions):
     for before, after in product(range(len(NAMES)), repeat=2):
+        mode = Mode(transitions)
+        mode.now = before
         if (before, after) in transitions:
-            assert change(transitions, before, after) == after
+            mode.change(after)
+            assert mode.now == after
         else:
             with pytest.raises(AssertionError, match=f"from {NAMES[before]} to {NAMES[after]}"):
-                change(transitions, before, after)
+                mode.change(after)
+            assert mode.now == before
 
 
 @TABLES
