@@ -9,6 +9,7 @@ from proxy.admin.authorizer import AuthorizerWatch
 from proxy.admin.dispatch import APIS, AdminApis
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
+from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.usage import UsageLedger
 from proxy.relay.large_frames import LargeFrames
@@ -24,7 +25,7 @@ from proxy.server.listener.local_responses import LocalResponses
 from proxy.server.listener.ports import BrokerPorts, bind
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.relays import ClientRelays
-from proxy.server.listener.serving import serving, transport_security
+from proxy.server.listener.serving import Serving, TransportSecurity, serving, transport_security
 from proxy.server.listener.sni_hosts import SniHosts
 from proxy.server.listener.traffic_watch import UnidentifiedLogins
 from proxy.tasks import Tasks
@@ -61,18 +62,17 @@ def client_listener(
     `feeds_quotas`: whether the quotas see the cluster through this listener.
     `early`: ports that listen already.
     """
-    limits = settings.limits
     security = transport_security(settings, listener)
-    usage = None if settings.usage is None else UsageLedger()
-    traffic = Traffic(settings.metrics.topic_partitions, usage)
+    traffic = Traffic(settings.metrics.topic_partitions, None if settings.usage is None else UsageLedger())
     bootstrap = _bootstrap_port(listener, early)
     # The cluster and the ports call parts that are built below; nothing calls them before start().
-    cluster = ClusterRefresh(
-        listener.name,
-        ClusterAccess(listener.upstream.addresses, limits.connect_seconds, security.access),
+    upstream = _upstream(
+        settings,
+        listener,
+        security,
+        names_from,
         lambda view: discovery.cluster_changed(view),
         lambda view: feed.cluster_seen(view) if feeds_quotas else None,
-        listener.asks,
     )
     ports = _broker_ports(
         settings,
@@ -82,30 +82,85 @@ def client_listener(
         early,
         security.access.hosts,
     )
-    names = names_from or cluster
-    topic_names = ClusterTopicNames(names, asyncio.get_running_loop().call_later)
-    counts = PartitionCounts(ports.upstream, limits.connect_seconds, security.access)
+    counts = PartitionCounts(ports.upstream, settings.limits.connect_seconds, security.access)
     served = serving(
         listener=listener,
-        limits=limits,
+        limits=settings.limits,
         security=security,
         admission=admission,
         bootstrap=bootstrap,
-        cluster=cluster,
+        cluster=upstream.cluster,
         ports=ports,
-        topic_names=topic_names,
+        topic_names=upstream.topic_names,
         relays=ClientRelays(
             engines=engines,
             addresses=ports.addresses,
             traffic=traffic,
-            settings=_relay_settings(settings, listener, admin, topic_names, large_frames),
+            settings=_relay_settings(settings, listener, admin, upstream.topic_names, large_frames),
         ),
         local_responses=LocalResponses(
-            admin=admin, cluster=cluster, counts=counts, known_to_brokers=listener.known_to_brokers
+            admin=admin,
+            cluster=upstream.cluster,
+            counts=counts,
+            known_to_brokers=listener.known_to_brokers,
         ),
         tasks=tasks,
     )
-    discovery = ClusterDiscovery(
+    discovery = _discovery(listener, admin, upstream.cluster, counts, ports, served, tasks)
+    feed = QuotaClusterFeed(engines=engines, cluster=upstream.cluster, time=asyncio.get_running_loop().time)
+    gateway = Gateway(
+        listener=listener,
+        traffic=traffic,
+        security=security,
+        ports=ports,
+        serving=served,
+        discovery=discovery,
+        watch=UnidentifiedLogins(listener, traffic),
+        limits=settings.limits,
+        topic_names=upstream.names,
+        tasks=tasks,
+    )
+    return ClientListener(gateway, discovery, feed)
+
+
+class _Upstream(NamedTuple):
+    """What a listener knows of its cluster."""
+
+    cluster: ClusterRefresh
+    names: ClusterRefresh
+    """The cluster that topics' names are requested from."""
+    topic_names: ClusterTopicNames
+
+
+def _upstream(
+    settings: Settings,
+    listener: Listener,
+    security: TransportSecurity,
+    names_from: ClusterRefresh | None,
+    changed: Callable[[ClusterView], None],
+    seen: Callable[[ClusterView], None],
+) -> _Upstream:
+    cluster = ClusterRefresh(
+        listener.name,
+        ClusterAccess(listener.upstream.addresses, settings.limits.connect_seconds, security.access),
+        changed,
+        seen,
+        listener.asks,
+    )
+    names = names_from or cluster
+    return _Upstream(cluster, names, ClusterTopicNames(names, asyncio.get_running_loop().call_later))
+
+
+def _discovery(
+    listener: Listener,
+    admin: AdminApis,
+    cluster: ClusterRefresh,
+    counts: PartitionCounts,
+    ports: BrokerPorts,
+    served: Serving,
+    tasks: Tasks,
+) -> ClusterDiscovery:
+    return ClusterDiscovery(
         listener=listener.name,
         asks=listener.asks,
         cluster=cluster,
@@ -115,20 +170,6 @@ def client_listener(
         sockets=served.sockets,
         tasks=tasks,
     )
-    feed = QuotaClusterFeed(engines=engines, cluster=cluster, time=asyncio.get_running_loop().time)
-    gateway = Gateway(
-        listener=listener,
-        traffic=traffic,
-        security=security,
-        ports=ports,
-        serving=served,
-        discovery=discovery,
-        watch=UnidentifiedLogins(listener, traffic),
-        limits=limits,
-        topic_names=names,
-        tasks=tasks,
-    )
-    return ClientListener(gateway, discovery, feed)
 
 
 def _bootstrap_port(listener: Listener, early: EarlyPorts) -> socket.socket:
