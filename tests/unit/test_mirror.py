@@ -12,16 +12,12 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 
 TESTED_BY: Final[Mapping[str, str]] = {
-    # Parts of one command or one exchange, tested as a whole.
-    "proxy/relay/unnamed_topics.py": "tests/relay/test_unnamed_topics.py",
-    "proxy/relay/fetch/session.py": "tests/property/test_fetch_sessions.py",
+    # A story of a session needs a whole relay.
     "proxy/relay/fetch/sessions.py": "tests/relay/test_fetch_sessions.py",
-    "proxy/relay/produce_gate.py": "tests/relay/test_rejecting.py",
-    "proxy/quota/sharing/reports.py": "tests/unit/proxy/store/test_share_records.py",
-    "proxy/server/workers/link.py": "tests/unit/proxy/server/workers/test_supervisor.py",
+    # The sums and rows of all workers need real workers.
     "proxy/server/workers/pages.py": "tests/integration/test_workers.py",
-    "proxy/server/workers/process.py": "tests/unit/proxy/server/workers/test_supervisor.py",
     "proxy/server/workers/site.py": "tests/unit/proxy/server/workers/test_supervisor.py",
+    # The tables of the same events, from three programs, are compared with each other.
     "bench/pipeline/generate.py": "tests/pipeline/test_peers.py",
     "bench/pipeline/in_duckdb.py": "tests/pipeline/test_peers.py",
     "bench/pipeline/in_polars.py": "tests/pipeline/test_peers.py",
@@ -32,6 +28,7 @@ UNTESTED: Final[Mapping[str, str]] = {
     "proxy/__main__.py": "calls the command",
     "proxy/admin/broker.py": "a protocol and its values, without code",
     "proxy/admin/rejected.py": "one exception",
+    "proxy/quota/sharing/reports.py": "values without code",
     "proxy/server/admin_sources.py": "values without code",
     "proxy/server/connection/host.py": "a protocol without code",
     "proxy/server/connection/origin.py": "values without code",
