@@ -56,7 +56,7 @@ def quota_rows() -> Iterator[str]:
     """Yield a row for each quota, by kind."""
     for kind in load_kinds():
         for key in kind.keys:
-            yield f"| `{key.name}` | {key.type} | {kind.help} |"
+            yield f"| `{key.name}` | {key.type} | {key.help} |"
 
 
 def config_rows() -> Iterator[str]:

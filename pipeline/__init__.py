@@ -1,1 +1,1 @@
-"""What the proxy's usage events come to: usage, bills, quotas, plans and reports, on Apache Spark."""
+"""Computes usage, bills, quotas, plans and reports from the proxy's usage events, on Apache Spark."""

@@ -15,7 +15,7 @@ DATE: Final = "date"
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """What of a table a run replaces. `whole_days`: a row stands for a day, and not for an hour."""
+    """The part of a table that a run replaces. `whole_days`: a row stands for a day, and not for an hour."""
 
     window: Window
     whole_days: bool = False

@@ -15,7 +15,7 @@ _PATTERN: Final = re.compile(r"[][*?{}\\]")
 
 
 def literal(path: str) -> str:
-    """Return a pattern that matches only this path: what Spark reads from is a pattern of paths."""
+    """Return a pattern that matches only this path: Spark takes each path as a pattern."""
     return _PATTERN.sub(r"\\\g<0>", path)
 
 
@@ -35,7 +35,9 @@ class FilePath:
         return bool(self._files.exists(self._path))
 
     def has_files(self, suffix: str = "") -> bool:
-        """Whether the folder, or a folder in it, has a file that Spark reads and whose name ends so."""
+        """Whether the folder, or a folder in it, has a file that Spark reads and whose name has this
+        ending.
+        """
         return next(self._names(suffix), None) is not None
 
     def is_same(self, other: "FilePath") -> bool:
@@ -54,7 +56,9 @@ class FilePath:
         return [found.getPath().getName() for found in self._files.listStatus(self._path)]
 
     def sizes(self, suffix: str) -> dict[str, int]:
-        """Return the sizes in bytes of the files in this folder that Spark reads and whose names end so."""
+        """Return the sizes in bytes of the files in this folder that Spark reads and whose names have this
+        ending.
+        """
         if not self.exists():
             return {}
         found = [each for each in self._files.listStatus(self._path) if each.isFile()]
@@ -109,7 +113,7 @@ class FilePath:
                 before.move_to(self)
 
     def only_file(self, suffix: str) -> "FilePath":
-        """Return the only file of the folder whose name ends so."""
+        """Return the only file of the folder whose name has this ending."""
         return FilePath(self._spark, self._text + next(self._names(suffix)))
 
     def __str__(self) -> str:

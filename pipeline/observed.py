@@ -1,4 +1,4 @@
-"""Counts rows while Spark processes them, without a second pass where possible, and never waits for ever.
+"""Counts rows while Spark processes them, if possible without a second pass. It never waits forever.
 
 `Observation.get` waits until Spark reports the counts. Adaptive execution removes the counter from the plan
 of a table that turns out to be empty, and Spark then reports nothing (SPARK-54620).

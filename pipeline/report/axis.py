@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 
 _FEWEST: Final = 4
-"""Columns; of fewer, none can be called an outlier."""
+"""The minimum number of columns. With fewer columns, none is an outlier."""
 _PART: Final = 30
-"""One column in so many may be an outlier, and always one, or two of at least ten."""
+"""At most one column in this many is an outlier; but one column always may be, and two if there are at least
+ten.
+"""
 _TIMES: Final = 4.0
-"""An outlier is so many times as high as every column that is none."""
+"""An outlier is at least this many times as high as every other column that is not an outlier."""
 _ROOM: Final = 1.1
 
 

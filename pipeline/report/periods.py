@@ -1,4 +1,6 @@
-"""Periods: divides the report's time into columns or rows, so that a long time has no more of them."""
+"""Periods: divides the report's time into columns or rows. A long time has longer periods, and not more of
+them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,11 +44,11 @@ class Periods:
         return (time - self.first) // self.length
 
     def begins(self) -> Sequence[datetime]:
-        """When each period begins."""
+        """The start of each period."""
         return [self.first + self.length * place for place in range(self.count)]
 
     def title(self, begin: datetime) -> str:
-        """The period that begins then, in words."""
+        """The label of the period that begins at this time."""
         if self.length < DAY:
             return f"{begin:%Y-%m-%d %H:%M}"
         last = begin + self.length - DAY

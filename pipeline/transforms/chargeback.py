@@ -76,7 +76,8 @@ def cents(amount: str) -> Column:
 
 
 class TierCost(NamedTuple):
-    """What a tenant uses of a tier of a price, and its cost. `item` is the key of the price file; `is_first`:
+    """The usage of a tenant within a tier of a price, and its cost. `item` is the key of the price file;
+    `is_first`:
     whether it is the first tier of its price.
     """
 

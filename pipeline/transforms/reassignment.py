@@ -9,9 +9,10 @@ of the inbound rates of all its replicas, IN that of the busiest broker, R its r
 network's bytes/s. With a throttle below IN a move never ends, because followers fall behind faster than they
 catch up.
 
-The formula counts all replicas of an average partition, and no two brokers at the same time. Real throttles
-hold for each broker by itself: for what it sends as the leader of moving partitions, and for what it receives
-for new replicas. The broker with the most to do for its throttle decides when the move ends:
+The formula assumes average partitions, and that brokers copy one after the other. Real throttles apply to
+each broker by itself: to the bytes that it sends as the leader of moving partitions, and to those that it
+receives for new replicas. The move ends when the broker with the largest ratio of bytes to throttle has
+finished:
 
     sending    sum(Bytes x New) / (throttle - sum(BytesInPerSec x (New + Followers))), of what it leads
     receiving  sum(Bytes) / (throttle - sum(BytesInPerSec)), of its new replicas
@@ -30,9 +31,9 @@ from msgspec import Meta, Struct
 from pipeline.errors import InputError
 
 WITHIN_SECONDS: Final = 3600.0
-"""The time for a move if neither a time nor a throttle is given."""
+"""The seconds for a move if neither a time nor a throttle is given."""
 _ACCURACY: Final = 1.15
-"""How far a real move may be off `expected_seconds`."""
+"""The largest relative difference of a real move from `expected_seconds`."""
 Count = Annotated[int, Meta(ge=0)]
 Rate = Annotated[float, Meta(ge=0)]
 Brokers = Annotated[list[int], Meta(min_length=1)]

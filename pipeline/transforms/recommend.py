@@ -162,7 +162,7 @@ def _skipped(peaks: Sequence[Peak], rules: Rules) -> list[Skipped]:
 
 
 def _no_entity(user: str, client_id: str, per: str) -> str:
-    """Return why no quota is for these clients and nobody else; empty if one is."""
+    """Return why no quota applies to these clients alone; empty if one does."""
     if REST in (user, client_id):
         return f"{REST} stands for many clients"
     if DEFAULT_IN_YAML in (user, client_id):

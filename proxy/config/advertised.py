@@ -1,4 +1,4 @@
-"""The addresses at which clients are told to reach the brokers, and the checks of their keys.
+"""The addresses of brokers that the proxy advertises to clients, and the checks of their keys.
 
 They differ from the addresses at which the proxy listens if NAT, a NodePort of Kubernetes or a load balancer
 forwards connections to it from other ports.
@@ -17,7 +17,7 @@ BROKERS: Final = "advertised_brokers"
 
 
 def advertised_address(listener: Listener, node_id: int, port: int) -> tuple[str, int]:
-    """The host and port at which a broker is advertised that the proxy serves at `port`."""
+    """Return the advertised host and port of the broker that the proxy serves at `port`."""
     own = listener.advertised_brokers.get(node_id)
     if own is not None:
         return split_address(own)

@@ -1,4 +1,4 @@
-"""Converting plain values to typed settings with msgspec, with errors that name the key in the file."""
+"""Converts plain values to typed settings with msgspec; its errors name the key in the file."""
 
 import re
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
-"""Reading the configuration file, and the checks that concern more than one key.
+"""Reads the configuration file, and checks what concerns more than one key.
 
-Keys that the file cannot have together are rejected. `proxy.store.from_settings` checks the quotas.
+It rejects keys that contradict each other. `proxy.store.from_settings` checks the quotas.
 """
 
 from collections.abc import Iterator

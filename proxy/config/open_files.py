@@ -1,4 +1,6 @@
-"""Opening the files that the configuration names, to reject at startup what would fail later."""
+"""Opens the files that the configuration names, so that a file that would fail later is rejected at
+startup.
+"""
 
 from proxy.config.settings import Settings
 from proxy.errors import KeyPath, SettingsError

@@ -6,9 +6,9 @@ A parser takes five seconds for 100,000 entries, and 400 MB. Nearly all entries 
       QUOTA: NUMBER                                       user: NAME
                                                         QUOTA: NUMBER
 
-take() takes runs of plain entries out of the text and leaves a placeholder for each, and put_back() puts
-their values into what the parser makes of the rest. Whatever is not plain remains for the parser. If a
-placeholder does not come back as an item of a list, the run was not a list: it may be inside a text.
+take() replaces each run of plain entries in the text by a placeholder. The parser reads the rest, and
+put_back() replaces the placeholders in its result by the values of the entries. If a placeholder is not an
+item of a list in the result, the run was not a list: it may be inside a text.
 """
 
 import re

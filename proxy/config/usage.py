@@ -39,9 +39,9 @@ class UsageSettings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     interval_seconds: Annotated[int, Meta(ge=1, le=3600)] = 10
     """Length in seconds of the interval that an event covers. Intervals start at multiples of it."""
     kafka: UsageTopic | None = None
-    """The topic for the events; without this key they go to none."""
+    """The topic for the events. Without this key, the proxy writes no events to a topic."""
     files: UsageFiles | None = None
-    """The files for the events; without this key they go to none."""
+    """The files for the events. Without this key, the proxy writes no events to files."""
 
 
 def checked_usage(usage: UsageSettings | None, folder: Path, store_topic: str) -> UsageSettings | None:

@@ -191,14 +191,16 @@ class Quota:
 class QuotaKey:
     """The name of a quota and its valid values, as in AlterClientQuotas (KIP-546)."""
 
-    __slots__ = ("for_ip", "name", "type")
+    __slots__ = ("for_ip", "help", "name", "type")
 
-    def __init__(self, name: str, type: str, *, for_ip: bool = False) -> None:
+    def __init__(self, name: str, type: str, *, for_ip: bool = False, help: str = "") -> None:
         self.name: Final = name
         self.type: Final = type
         """LONG, INT or DOUBLE, as Kafka names them."""
         self.for_ip: Final = for_ip
         """Whether it is a quota of ip entities, and not of users and client ids."""
+        self.help: Final = help
+        """What the quota limits, for the documentation."""
 
     def misplaced(self, entity: QuotaEntity) -> str:
         """Why an entity cannot have this quota; empty if it can."""
@@ -232,7 +234,6 @@ class QuotaKind:
         api_keys: tuple[int, ...],
         scope: str,
         build: Callable[[], Quota],
-        help: str,
         configs: tuple[ConfigKey, ...] = (),
         conflict: Callable[[Resources], str] | None = None,
         between_brokers: bool = False,
@@ -254,5 +255,3 @@ class QuotaKind:
         """PER_BROKER or PER_CLUSTER."""
         self.build: Final = build
         """Makes a Quota of this kind, without limits."""
-        self.help: Final = help
-        """A sentence that defines the quota."""

@@ -1,4 +1,4 @@
-"""Which layers have a value of a quota: the value in force, and those that it hides.
+"""The layers that have a value of a quota: the value in force, and those that it overrides.
 
     {"names": {"topic": ["producer.byte.rate", ...], "broker": [...]},
      "topics": {"orders": {"producer.byte.rate": [

@@ -37,7 +37,7 @@ AT_ONCE: Final = 100
 """After a report with more buckets, the event loop gets a turn."""
 CLUSTERS_LOGGED: Final = 10
 SKIPPED_SECONDS: Final = 600.0
-"""For how long skipped records are a warning: the topic's retention has deleted them then."""
+"""The time for which skipped records are a warning. After it, the topic's retention has deleted them."""
 LOG_APPEND_TIME: Final = 1
 """message.timestamp.type: the broker's clock, not the sender's."""
 PLAN: Final = TopicPlan(
@@ -131,7 +131,7 @@ class SharesTopic:
             self._set_problem("")
             while True:
                 if not await self._read(consumer, see):
-                    # Not even a heartbeat of this process: aiokafka waits for ever for a topic that is gone.
+                    # Not even an own heartbeat has come: aiokafka waits forever for a topic that is gone.
                     async with asyncio.timeout(REQUEST_SECONDS):
                         await consumer.end_offsets([self._partition])
         except TimeoutError as error:

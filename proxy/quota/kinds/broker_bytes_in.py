@@ -10,8 +10,9 @@ Partitions of a Produce request are rejected while both the broker's and the top
 thresholds; the rest of the request is forwarded. Bytes that the broker then rejects itself, such as batches
 that are too large, are taken out of the rates, and counted as error bytes.
 
-The topics on a broker are those of which it leads a partition. Their shares are computed anew when that or a
-config changes. Internal topics have no share: they are rejected only if they have a threshold of their own.
+A topic is on a broker if the broker leads one of its partitions. The shares are computed again when a leader
+or a config changes. Internal topics have no share: they are rejected only if they have a threshold of their
+own.
 """
 
 from typing import Final, final
@@ -37,8 +38,9 @@ API_KEYS: Final = (PRODUCE,)
 TOTAL: Final = TOTAL_BYTES_IN_THRESHOLD.name
 SHARE: Final = BYTES_IN_THRESHOLD.name
 TOPICS_AT_MOST: Final = 100_000
-"""Topics with a rate of their own. Beyond them, a topic that is not on the broker counts only in the broker's
-rate: clients can name any topic."""
+"""The maximum number of topics with a rate of their own. A further topic that is not on the broker counts
+only in the broker's rate, because clients can name any topic.
+"""
 ERRORS_AT_MOST: Final = 1000
 """Pairs of topic and error that are counted individually; the others are added up under REST."""
 
@@ -247,7 +249,6 @@ KIND: Final = QuotaKind(
     api_keys=API_KEYS,
     scope=PER_BROKER,
     build=BrokerBytesIn,
-    help="Bytes of records per second that producers may send to a broker; its topics share them.",
     configs=(BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD),
     conflict=conflict,
 )

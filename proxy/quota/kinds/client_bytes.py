@@ -3,8 +3,8 @@
     pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q (TokenBucket). If
               several connections use a bucket, they get equal parts of the refill (FairShare).
     window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime). A
-              consumer gets one batch even if it is over the limit, which Kafka withholds. What exceeds a
-              window's worth of tokens is paid whole (RateRule.repays).
+              consumer gets a batch even if the batch exceeds the limit; Kafka withholds it. Bytes beyond a
+              window's worth of tokens are paid in whole (RateRule.repays).
 
 producer_byte_rate charges the frame of a Produce request when it is read. consumer_byte_rate charges the
 response to a consumer's Fetch and to ShareFetch: the body and four bytes, as Kafka does. A client over its
@@ -99,9 +99,19 @@ def _use(bucket: Bucket, size: int, who: Identity, now: float) -> Verdict:
 
 KIND: Final = QuotaKind(
     name="client_bytes",
-    keys=(QuotaKey(PRODUCER_BYTE_RATE, LONG), QuotaKey(CONSUMER_BYTE_RATE, LONG)),
+    keys=(
+        QuotaKey(
+            PRODUCER_BYTE_RATE,
+            LONG,
+            help="Bytes per second that a user, a client id or both may produce, by scope.",
+        ),
+        QuotaKey(
+            CONSUMER_BYTE_RATE,
+            LONG,
+            help="Bytes per second that a user, a client id or both may fetch, by scope.",
+        ),
+    ),
     api_keys=API_KEYS,
     scope=PER_BROKER,
     build=ClientBytes,
-    help="Bytes per second that a user, a client id or both may produce or fetch, by scope.",
 )

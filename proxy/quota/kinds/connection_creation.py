@@ -91,9 +91,15 @@ def _rule(limits: Limits) -> RateRule:
 
 KIND: Final = QuotaKind(
     name="connection_creation",
-    keys=(QuotaKey(CONNECTION_CREATION_RATE, INT, for_ip=True),),
+    keys=(
+        QuotaKey(
+            CONNECTION_CREATION_RATE,
+            INT,
+            for_ip=True,
+            help="Connections per second that an address may open, by scope; others wait, or are closed.",
+        ),
+    ),
     api_keys=(),
     scope=PER_BROKER,
     build=ConnectionCreation,
-    help="Connections per second that an address may open, by scope; others wait, or are closed.",
 )

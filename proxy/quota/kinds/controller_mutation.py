@@ -110,9 +110,14 @@ def _rule(limits: Limits) -> RateRule:
 
 KIND: Final = QuotaKind(
     name="controller_mutation",
-    keys=(QuotaKey(CONTROLLER_MUTATION_RATE, DOUBLE),),
+    keys=(
+        QuotaKey(
+            CONTROLLER_MUTATION_RATE,
+            DOUBLE,
+            help="Partitions per second that a user, a client id or both may create or delete in a cluster.",
+        ),
+    ),
     api_keys=API_KEYS,
     scope=PER_CLUSTER,
     build=ControllerMutation,
-    help="Partitions per second that a user, a client id or both may create and delete in the cluster.",
 )

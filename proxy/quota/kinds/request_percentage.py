@@ -139,9 +139,14 @@ def _most(request: RequestView, response: ResponseView) -> float:
 
 KIND: Final = QuotaKind(
     name="request_percentage",
-    keys=(QuotaKey(REQUEST_PERCENTAGE, DOUBLE),),
+    keys=(
+        QuotaKey(
+            REQUEST_PERCENTAGE,
+            DOUBLE,
+            help="Percentage of one thread's time that a user, a client id or both may use, by scope.",
+        ),
+    ),
     api_keys=API_KEYS,
     scope=PER_BROKER,
     build=RequestPercentage,
-    help="Percentage of one thread's time that a user, a client id or both may use, by scope.",
 )

@@ -1,8 +1,8 @@
 """Bytes of records per second of a whole topic: of all its partitions, on all brokers.
 
-The quotas are the configs topic.producer.byte.rate and topic.consumer.byte.rate of topics. They charge, limit
-and act as those of the topic's partitions do (proxy.quota.kinds.topic_partition_bytes), and a topic may have
-both. `omit` omits all partitions of a topic that is over its limit.
+The quotas are the configs topic.producer.byte.rate and topic.consumer.byte.rate of topics. They are charged
+and enforced as the quotas of the topic's partitions are (proxy.quota.kinds.topic_partition_bytes). A topic
+may have quotas of both kinds. `omit` omits all partitions of a topic that is over its limit.
 """
 
 from typing import Final
@@ -36,6 +36,5 @@ KIND: Final = QuotaKind(
     api_keys=API_KEYS,
     scope=PER_CLUSTER,
     build=build,
-    help="Bytes of records per second that clients may produce to and fetch from a topic.",
     configs=TOPIC_CONFIGS.all,
 )

@@ -2,9 +2,9 @@
 Kafka's ClientQuotaCallback.
 
 The engine calls a source while it charges a request, because only the request names the partitions that a
-client uses. The rings do no I/O, so the engine gets the source as an argument: its results depend only on the
-arguments of find(), which include the time, and it keeps its failures until the shell reads them
-(take_failure()).
+client uses. The rings do no I/O, so the engine gets the source as an argument. The results of the source
+depend only on the arguments of find(), which include the time. The source keeps its failures until the shell
+reads them (take_failure()).
 """
 
 from typing import Final, final

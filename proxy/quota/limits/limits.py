@@ -84,7 +84,7 @@ class Limits:
                 networks.add(entity.ip)
             names: Names = entity
             if entity.client_id is not None:
-                # As requests have it. The store and the tools keep what was configured.
+                # In the form that requests have. The store and the tools keep the configured one.
                 names = QuotaEntity(entity.user, configured(entity.client_id), entity.ip)
             for key, value in values.items():
                 by_key.setdefault(key, {})[names] = value

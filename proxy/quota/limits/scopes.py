@@ -23,7 +23,7 @@ class Scopes:
         self._others: Final[set[Names]] = set()
         for entity in others:
             client_id = entity.client_id
-            # As Limits has it.
+            # In the form that Limits has.
             name = None if client_id is None else configured(client_id)
             self._others.add((entity.user, name, entity.ip))
 

@@ -58,7 +58,9 @@ class Members:
         """Their names, sorted."""
 
     def repeated(self, instance: str, number: int) -> bool:
-        """Whether this or a later report of the process was read before: a producer may send one twice."""
+        """Whether this report of the process, or a later one, has been read before: a producer may send a
+        report twice.
+        """
         member = self._live.get(instance)
         return member is not None and number <= member.number
 

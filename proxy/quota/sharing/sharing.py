@@ -28,9 +28,9 @@ from proxy.quota.sharing.waterfill import RESERVE
 REPORT_SECONDS: Final = 0.2
 HEARTBEAT_SECONDS: Final = 1.0
 JOINING_REPORTS: Final = 20
-"""So many reports of a process that joins follow each other every REPORT_SECONDS. The log's time goes on with
-its records: a process may have to wait for the end of the lease of one that was killed, while no other one
-writes.
+"""The number of reports that a joining process sends at intervals of REPORT_SECONDS. The log's time advances
+only with its records, and the process may have to wait for the end of a killed process's lease while no other
+process writes.
 """
 STALL_SECONDS: Final = 1.0
 """A process whose wake() was not called for this long has stalled. The lease is longer by more than the
@@ -46,11 +46,11 @@ _DEMAND_FACTOR: Final = 1.25
 before the next report.
 """
 REPORT_BYTES: Final = 512 << 10
-"""The buckets of a report take about as much at most. Brokers and producers reject a record over 1 MiB, and a
-process none of whose reports arrive is gone for the others.
+"""The approximate maximum size of a report's buckets. Brokers and producers reject a record over 1 MiB, and
+if no report of a process arrives, the others treat the process as gone.
 """
 _NUMBERS_BYTES: Final = 100
-"""What the numbers of a bucket take in a report."""
+"""The size of a bucket's numbers in a report, in bytes."""
 _LEAST_CHANGE: Final = 0.05
 """A demand is reported again when it has changed by more than this part of it."""
 
@@ -223,7 +223,7 @@ class Sharing:
     def report(
         self, uses: Iterable[LocalUse], now: float, leaving: bool = False, applied: int | None = None
     ) -> Report | None:
-        """What to append to the log, or None. To be called every REPORT_SECONDS.
+        """Return what to append to the log, or None. Call it every REPORT_SECONDS.
 
         uses: the hot buckets; none to send only what is due, such as a heartbeat.
         applied: the parts by the records below this offset are in use; None: by all that were read.
@@ -251,8 +251,8 @@ class Sharing:
         )
 
     def _entries(self, uses: Iterable[LocalUse]) -> list[BucketReport]:
-        """What the others need to be told, as far as it fits in a record; the next report begins with the
-        rest.
+        """Return the buckets that the others need to know, as far as they fit in a record; the next report
+        begins with the rest.
         """
         in_order = list(uses)
         if not in_order:
@@ -278,7 +278,7 @@ class Sharing:
         return entries
 
     def _entry(self, use: LocalUse) -> BucketReport | None:
-        """What to say of a bucket, if it is hot."""
+        """Return the report of a bucket if it is hot."""
         if not self.hot(use):
             return None
         return BucketReport(

@@ -23,7 +23,6 @@ KIND: Final = QuotaKind(
     api_keys=(),
     scope=PER_BROKER,
     build=lambda: Quota(()),
-    help="Nothing that is enforced.",
     configs=CONFIG_KEYS,
     conflict=too_much,
 )

@@ -14,10 +14,10 @@ size is known. So the rate of a reassignment is even, and no replica starves. Re
 Waiter).
 
 A replica is in sync if it has fetched up to the last high watermark that its leader reported on the same
-connection. Kafka's followers go by this rule (PartitionFetchState.isReplicaInSync), and its leaders by the
-ISR. Both agree: a high watermark is never beyond the log of a replica in the ISR, and a replica joins the ISR
-when it reaches the high watermark. Metadata is no help, because for a second or more it shows a follower in
-the ISR that was away and is behind.
+connection. Kafka's followers use this rule (PartitionFetchState.isReplicaInSync), and its leaders use the
+ISR. Both have the same result: a high watermark is never beyond the log of a replica in the ISR, and a
+replica joins the ISR when it reaches the high watermark. Metadata cannot be used: for a second or more, it
+shows a follower in the ISR that was away and is behind.
 
 If no high watermark has been reported, the replica counts as not in sync. When such a replica is omitted, the
 broker is asked for its high watermark without records, and responds at once (proxy.relay.fetch.session). So
@@ -290,7 +290,6 @@ KIND: Final = QuotaKind(
     api_keys=(FETCH,),
     scope=PER_BROKER,
     build=Replication,
-    help="Bytes per second of throttled replicas not in sync that a broker sends and fetches.",
     configs=CONFIGS,
     between_brokers=True,
 )

@@ -27,9 +27,9 @@ class Replica:
         self.in_sync = False
         """Whether it was caught_up at its last fetch."""
         self.omitted_since = 0.0
-        """Since when it is omitted from fetches; 0.0 if it is not."""
+        """The time since which it is omitted from fetches; 0.0 if it is not."""
         self.behind_since = 0.0
-        """Since when it is throttled and not in sync; 0.0 if it is not."""
+        """The time since which it is throttled and not in sync; 0.0 if it is not."""
         self.seen_at = now
         self.offset = 0
         self.high_watermark = UNKNOWN

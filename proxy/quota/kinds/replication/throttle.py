@@ -60,7 +60,7 @@ class Throttle:
 
     @property
     def limit(self) -> float:
-        """Bytes per second, what this process may use."""
+        """Bytes per second that this process may use."""
         return self.bucket.limit
 
     @property

@@ -9,7 +9,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 
 LATELY_SECONDS: Final = 60.0
-"""A bucket that owes something counts for longer: until its debt is paid."""
+"""A bucket with a debt counts until the debt is paid, even if that takes longer."""
 CONNECTIONS_AT_MOST: Final = 100_000
 """Past this many, all are forgotten: consumers then begin with small fetches again."""
 

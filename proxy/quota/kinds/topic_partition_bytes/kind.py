@@ -1,8 +1,8 @@
 """Bytes of records per second of each partition of a topic, on each broker (KAFKA-16042, KAFKA-16043).
 
     pace      tokens refill at Q per second up to burst_seconds x Q; wait = -tokens / Q (TokenBucket)
-    window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime). What
-              consumers get beyond a window's worth of tokens is paid whole (RateRule.repays).
+    window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime).
+              Consumers pay in whole for bytes beyond a window's worth of tokens (RateRule.repays).
 
 The quotas are configs of topics; each partition of the topic has the rate as its own limit.
 producer.byte.rate charges a partition's record batches in a Produce request when it is read, and takes this
@@ -393,6 +393,5 @@ KIND: Final = QuotaKind(
     api_keys=API_KEYS,
     scope=PER_BROKER,
     build=TopicPartitionBytes,
-    help="Bytes of records per second that clients may produce to and fetch from each partition of a topic.",
     configs=PARTITION_CONFIGS.all,
 )

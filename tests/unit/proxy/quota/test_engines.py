@@ -56,7 +56,7 @@ def kind(scope=PER_BROKER):
         return made[-1]
 
     keys = (QuotaKey("q", LONG),)
-    return QuotaKind(name=scope, keys=keys, api_keys=(0,), scope=scope, build=build, help="For tests."), made
+    return QuotaKind(name=scope, keys=keys, api_keys=(0,), scope=scope, build=build), made
 
 
 def test_each_broker_has_its_own_quotas_but_for_those_of_the_cluster():

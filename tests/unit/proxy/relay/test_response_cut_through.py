@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.quota.identity import Identity
+from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.id_budget import IdBudget
@@ -46,6 +47,7 @@ class Side:
             WithheldResponses(limits, self.traffic, self.in_flight, names, charges),
             ProducedRecords(self.traffic),
             Ports(),
+            BrokerErrors(self.traffic, 0),
         )
         self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
         api = api_of(FETCH)

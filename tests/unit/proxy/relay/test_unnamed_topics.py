@@ -73,7 +73,7 @@ def test_without_a_limit_by_topic_or_the_right_to_ask_no_name_is_needed():
     assert Side(Names(), NO_RESOURCES).find(item(HOT)) == NO_TOPICS
 
 
-def test_it_looks_after_ever_longer_pauses_until_the_names_are_known():
+def test_the_pauses_between_looks_grow_until_the_names_are_known():
     names = Names()
     side = Side(names)
     side.wait(side.find(item(HOT)))

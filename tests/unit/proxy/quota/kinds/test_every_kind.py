@@ -111,7 +111,7 @@ def test_a_key_belongs_to_one_kind():
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 def test_a_kind_describes_itself(kind):
-    assert kind.help.endswith(".")
+    assert all(key.help.endswith(".") for key in kind.keys)
     assert kind.scope in (PER_BROKER, PER_CLUSTER)
     assert kind.keys or kind.configs
     assert {key.type for key in kind.keys} <= {LONG, INT, DOUBLE}
