@@ -29,7 +29,7 @@ class Pair:
         ports, self._far_ports = socket.socketpair()
         self.worker = await Channel.over(far)
         process: Any = Ended()
-        self.process = WorkerProcess(1, process, await Channel.over(end), ports)
+        self.process = WorkerProcess(1, process, await Channel.over(end), ports, 0)
         self.appended: list[bytes] = []
         self.last: list[bytes] = []
         self.following = asyncio.ensure_future(self.process.follow(self.appended.append, self.last.append))
@@ -39,6 +39,8 @@ class Pair:
         self.worker.close()
         await self.following
         self._far_ports.close()
+        for _ in range(5):
+            await asyncio.sleep(0)  # let the loop close what is closing
 
 
 async def test_each_reply_finds_its_question() -> None:
