@@ -61,11 +61,13 @@ class Exchange:
         "local",
         "local_response",
         "next",
+        "proxy_seconds",
         "rejection",
         "request",
         "sent_at",
         "silent",
         "streams",
+        "throttled_seconds",
         "throttled_until",
         "withheld",
     )
@@ -103,6 +105,12 @@ class Exchange:
         """The earliest time at which the local response may leave, even if its turn is earlier."""
         self.throttled_until = 0.0
         """The time until which the request mutes its client."""
+        self.throttled_seconds = 0.0
+        """For how long the quotas make the client wait because of the request, until this has been
+        counted.
+        """
+        self.proxy_seconds = 0.0
+        """How long the proxy took to forward the request; 0.0 if this has not been measured."""
         self.grant: FetchGrant | None = None
         """For a consumer's fetch: the bytes that its quotas allow; None if no quota limits it."""
         self.full_fetch = True
@@ -115,6 +123,13 @@ class Exchange:
         """For Produce: whether its records have been counted because the connection has ended."""
         self.sent_at = 0.0
         """When the relay had sent the whole request to the broker."""
+
+    def throttle(self, until: float, now: float) -> None:
+        """Note that the request mutes its client; overlapping waits count once."""
+        since = max(self.throttled_until, now)
+        if until > since:
+            self.throttled_seconds += until - since
+            self.throttled_until = until
 
 
 def local_exchange(correlation_id: native, client: Client, api_key: native, response: bytes) -> Exchange:

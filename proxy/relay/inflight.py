@@ -11,7 +11,7 @@ from proxy.quota.measure.debt import Debt
 from proxy.quota.verdict import Verdict
 from proxy.relay.exchange import Exchange
 from proxy.relay.output import RelayOutput
-from proxy.relay.traffic import Bytes
+from proxy.relay.traffic import Traffic
 from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
 
@@ -30,10 +30,11 @@ class InFlight:
     Times are the relay's `now`; 0.0 is no time. Other code only reads the attributes without underscore.
     """
 
-    def __init__(self, engine: QuotaEngine, total: Bytes, output: RelayOutput) -> None:
-        """`total` counts all bytes for clients; this object adds those of local responses."""
+    def __init__(self, engine: QuotaEngine, traffic: Traffic, output: RelayOutput) -> None:
+        """`traffic` counts all bytes for clients; this object adds those of local responses."""
         self._engine: Final = engine
-        self._total: Final = total
+        self._total: Final = traffic.total
+        self._throttle_times: Final = traffic.throttle_times
         self._output: Final = output
         self.muted_until = 0.0
         """The relay reads no further request before this time; then end_mute() is due."""
@@ -78,6 +79,11 @@ class InFlight:
     def full(self) -> bool:
         """Whether so many responses are outstanding that the relay reads no further request."""
         return self._count >= MAX_IN_FLIGHT
+
+    @property
+    def last(self) -> Exchange | None:
+        """The exchange whose response is due last."""
+        return self._last
 
     @property
     def first(self) -> Exchange | None:
@@ -224,6 +230,12 @@ class InFlight:
         if debt is None or until > debt.until:
             self._debt = Debt(bucket, who, until)
         self.mute(review_at)
+
+    def count_throttle(self, exchange: Exchange) -> None:
+        """Count for how long a request makes its client wait, if it does, before its response leaves."""
+        if exchange.throttled_seconds > 0.0:
+            self._throttle_times.note(exchange.api_key, exchange.throttled_seconds)
+            exchange.throttled_seconds = 0.0
 
     def end_mute(self, now: float) -> None:
         """Read again, unless the connection still has a debt."""

@@ -102,7 +102,7 @@ class ProduceGate:
             # If a response has no throttle_time_ms, it is delayed by at most the time for which later
             # requests wait.
             told = verdict.mute_seconds if view.api_version == 0 else verdict.throttle_seconds
-            exchange.throttled_until = now + told
+            exchange.throttle(now + told, now)
             self._mute_later(verdict, exchange.client, now)
         if view.acks == 0:
             self._close_soon(view, denied, len(places))
@@ -194,7 +194,7 @@ class ProduceGate:
         view.items = []
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.throttle_seconds > 0.0:
-            exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
+            exchange.throttle(now + verdict.throttle_seconds, now)
             self._in_flight.throttle(verdict, exchange.client, now)
 
     def _respond(self, exchange: Exchange, view: RequestView, rejection: Rejection, now: float) -> None:
@@ -204,6 +204,7 @@ class ProduceGate:
         local = local_exchange(exchange.correlation_id, exchange.client, PRODUCE, response)
         if view.api_version == 0:
             local.delayed_until = self._in_flight.delayed(until, now)
+        self._in_flight.count_throttle(exchange)
         self._in_flight.add(local)
 
 

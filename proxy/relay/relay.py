@@ -63,7 +63,8 @@ class Relay:
         """After end(), if Produce requests are in flight whose responses the quotas need."""
         self.output: Final = RelayOutput()
         """The output of the last call."""
-        self._in_flight: Final = InFlight(engine, traffic.total, self.output)
+        self._proxy_times: Final = traffic.proxy_times
+        self._in_flight: Final = InFlight(engine, traffic, self.output)
         errors = BrokerErrors(traffic, node_id)
         authentication: Authentication | None = None
         if settings.login is not None:
@@ -208,6 +209,27 @@ class Relay:
         """Note that all bytes for the broker have been sent."""
         self._requests.buffer.give_memory_back()
 
+    # Time in the proxy, which the shell measures for some of the requests
+
+    def note_request_seconds(self, seconds: float, now: float) -> None:
+        """Note how long the call at `now`, and what followed it, took, for the last request that it
+        forwarded.
+        """
+        last = self._in_flight.last
+        if last is not None and last.sent_at == now and not last.local:
+            last.proxy_seconds = seconds
+
+    @property
+    def measured(self) -> Exchange | None:
+        """The exchange whose response is due next, if its request has been measured."""
+        first = self._in_flight.first
+        return first if first is not None and first.proxy_seconds > 0.0 else None
+
+    def note_response_seconds(self, exchange: Exchange, seconds: float) -> None:
+        """Count a measured exchange, if its response has arrived: `seconds` is how long this took."""
+        if self._in_flight.first is not exchange:
+            self._proxy_times.note(exchange.api_key, exchange.proxy_seconds + seconds)
+
     # Requests that the proxy answers
 
     def ask_broker(self, exchange: Exchange, frame: bytes, now: float) -> RelayOutput:
@@ -242,6 +264,8 @@ class Relay:
         self.output.clear()
         if throttle_seconds > 0.0:
             self._in_flight.mute(now + throttle_seconds)
+            exchange.throttle(now + throttle_seconds, now)
+            self._in_flight.count_throttle(exchange)
             if delayed:
                 exchange.delayed_until = now + throttle_seconds
         self._in_flight.respond(exchange, response)

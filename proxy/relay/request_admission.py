@@ -196,6 +196,8 @@ class RequestAdmission:
             self.produce_gate.await_silently(frame, exchange, view, self._parser.body_at)
         if view.acks != 0:
             self._in_flight.add(exchange)
+        else:
+            self._in_flight.count_throttle(exchange)
         self._forward(frame, exchange, reader, view, now)
         self._close_if_due(now)
 

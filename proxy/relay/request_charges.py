@@ -25,7 +25,7 @@ class RequestCharges:
         self._names.fill(view.items, exchange.client)
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.throttle_seconds > 0.0:
-            exchange.throttled_until = max(exchange.throttled_until, now + verdict.throttle_seconds)
+            exchange.throttle(now + verdict.throttle_seconds, now)
             self._in_flight.throttle(verdict, exchange.client, now)
         return verdict
 
@@ -46,6 +46,6 @@ class RequestCharges:
         until = exchange.throttled_until
         verdict = self._engine.charge_items(view, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:
-            exchange.throttled_until = max(until, now + verdict.throttle_seconds)
+            exchange.throttle(now + verdict.throttle_seconds, now)
             self._in_flight.throttle(verdict, exchange.client, now)
         return verdict

@@ -32,9 +32,9 @@ class ResponseCharges:
         until = exchange.throttled_until
         verdict = self._engine.charge(request, view, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
-            until = now + verdict.throttle_seconds
+            exchange.throttle(now + verdict.throttle_seconds, now)
             self._in_flight.throttle(verdict, exchange.client, now)
-        return until
+        return exchange.throttled_until
 
     def settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge a response, and announce the wait in it."""
@@ -62,4 +62,5 @@ class ResponseCharges:
         until = self._in_flight.muted_until
         verdict = self._engine.charge_items(request, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:
+            exchange.throttle(now + verdict.throttle_seconds, now)
             self._in_flight.throttle(verdict, exchange.client, now)

@@ -89,6 +89,7 @@ class ResponseCutThrough:
         if not cut.frame.complete:
             return False
         self._cut = None
+        self._in_flight.count_throttle(cut.exchange)
         self._in_flight.end_response()
         self._usage.end(cut)
         self._in_flight.send_local()

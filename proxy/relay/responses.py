@@ -201,8 +201,13 @@ class Responses:
 
     def _read_header(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
         """Read a response; the reader is behind its correlation_id."""
+        if exchange.sent_at > 0.0:
+            # A broker works on one request of a connection at a time.
+            seconds = now - max(exchange.sent_at, self._charges.responded_at)
+            self._traffic.broker_times.note(exchange.api_key, seconds)
         if exchange.silent:
             self._read_silent(frame, reader, exchange, now)
+            self._in_flight.count_throttle(exchange)
             return
         exchange.client.traffic.bytes_out += frame.size
         usage = exchange.client.usage
@@ -217,6 +222,7 @@ class Responses:
             view = ResponseView(request.api_version, False, frame.size - reader.offset, cursor=self._cursor)
             self._charges.charge(exchange, request, view, now)
         if frame.complete:
+            self._in_flight.count_throttle(exchange)
             self._in_flight.send(frame.pieces)
             self._in_flight.send_local()
         else:
@@ -279,6 +285,8 @@ class Responses:
         if exchange.rejection is not None:
             restore(frame.pieces, frame.size - view.body_size, view, exchange.rejection)
         self._charges.settle(exchange, request, view, now)
+        if exchange.throttled_seconds > 0.0:
+            self._in_flight.count_throttle(exchange)
         pieces = frame.pieces
         if view.edited:
             pieces = apply(pieces, with_length(view.edits, frame.size - LENGTH_SIZE))

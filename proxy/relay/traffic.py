@@ -5,6 +5,8 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.usage import API_KEYS, MAX_TOPIC_NAME, REST, UsageLedger
+from proxy.relay.count import Count
+from proxy.relay.latencies import Latencies
 from proxy.wire.cursor import NO_ID
 from proxy.wire.error_codes import UNKNOWN_SERVER_ERROR
 from proxy.wire.views import Item
@@ -17,20 +19,14 @@ _ROOM: Final = MAX_CLIENTS // 8
 """The number of clients that are added to the rest at once, because finding the smallest sorts all."""
 MAX_FAILED_LOGINS: Final = 1000
 """The same limit for (mechanism, address)."""
+UNIT_US: Final = 1000
+"""The event loop's clock has milliseconds; the longest bound is 32 s."""
+PROXY_UNIT_US: Final = 50
+"""The longest bound is 1.6 s."""
 MAX_ERROR_CODE: Final = 999
 """Kafka's error codes are far below; a faulty broker must not fill the memory."""
 MAX_PARTITIONS: Final = 100_000
 """If there are more partitions, the others are counted as one."""
-
-
-@final
-class Count:
-    """A counter. With a plain int in a list, each step would create a new int."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value: native = 0
 
 
 @final
@@ -60,6 +56,12 @@ class Traffic:
         self._requests: Final = [Count() for _ in range(API_KEYS)]
         self.unread_fetches = 0
         """Fetches between brokers whose version the proxy cannot read; they are forwarded without quotas."""
+        self.proxy_times: Final = Latencies(PROXY_UNIT_US)
+        """How long a request and its response were in the proxy, for some of the requests."""
+        self.broker_times: Final = Latencies(UNIT_US)
+        """How long brokers took to respond."""
+        self.throttle_times: Final = Latencies(UNIT_US)
+        """How long quotas made clients wait, for each request that they throttled."""
         self.total: Final = Bytes()
         self.clients: Final[dict[tuple[str, str], Bytes]] = {}
         """By (user, client id); (REST, REST) has all others. A sum over all only ever grows."""

@@ -95,6 +95,7 @@ class WithheldResponses:
         response = fetch_response(
             request.api_version, exchange.correlation_id, 0, session_id, self._in_flight.announced(until, now)
         )
+        self._in_flight.count_throttle(exchange)
         self._traffic.total.bytes_out += len(response)
         client.traffic.bytes_out += len(response)
         if client.usage is not None:

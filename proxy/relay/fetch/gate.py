@@ -237,6 +237,8 @@ class FetchGate:
         lower_max_wait(fetch.view, 0)
 
     def _count_wait(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
+        if grant.longest is not None:
+            fetch.exchange.throttled_seconds += now - fetch.since
         self._engine.count_wait(fetch.view, fetch.exchange.client, grant, now - fetch.since, now)
 
     def _answer(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
@@ -270,6 +272,7 @@ class FetchGate:
         exchange = local_exchange(asked.correlation_id, asked.client, FETCH, response)
         if view.api_version == 0:
             exchange.delayed_until = self._in_flight.delayed(asked.throttled_until, now)
+        self._in_flight.count_throttle(asked)
         self._in_flight.add(exchange)
 
     # Time

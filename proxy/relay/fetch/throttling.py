@@ -19,7 +19,7 @@ def throttle_fetch(
     """
     seconds = min(max(grant.retry_seconds(now), LEAST_SECONDS), engine.max_throttle_seconds)
     until = max(now + seconds, exchange.throttled_until)
-    exchange.throttled_until = until
+    exchange.throttle(until, now)
     in_flight.mute(until)
     grant.keep_places(until)
     return until

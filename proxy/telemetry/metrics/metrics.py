@@ -14,6 +14,7 @@ from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.usage import REST
 from proxy.store.skipped_records import SkippedRecords
 from proxy.telemetry.metrics.connections import connection_steps
+from proxy.telemetry.metrics.latencies import latency_steps
 from proxy.telemetry.metrics.listeners import MeteredListener
 from proxy.telemetry.metrics.quota_usage import quota_usage_steps
 from proxy.telemetry.metrics.requests import request_families
@@ -100,6 +101,7 @@ class ProxyCollector(Collector):
         yield build
         yield from connection_steps(self._listeners)
         yield from request_families(self._listeners)
+        yield from latency_steps(self._listeners)
         yield from self._clients()
         yield from self._quotas()
         yield from quota_usage_steps(self._buckets(), self._excluded.__setitem__)

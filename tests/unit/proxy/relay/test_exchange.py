@@ -33,3 +33,10 @@ def test_a_long_client_id_is_nowhere_kept_whole():
 def test_a_long_client_id_that_is_not_utf_8_is_malformed():
     with pytest.raises(Malformed):
         new_client(Identity("u", "", "a"), b"c" * 300 + b"\xff", Traffic(), 1)
+
+
+def test_overlapping_waits_count_once():
+    exchange = local_exchange(1, Client("u", "c", "a", Bytes(), b"c"), 0, b"")
+    for until, now in ((12.0, 10.0), (11.0, 10.5), (15.0, 11.0), (21.0, 20.0)):
+        exchange.throttle(until, now)
+    assert (exchange.throttled_until, exchange.throttled_seconds) == (21.0, 6.0)

@@ -4,12 +4,12 @@ from proxy.quota.engine import QuotaEngine
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import MAX_IN_FLIGHT, InFlight
 from proxy.relay.output import RelayOutput
-from proxy.relay.traffic import Bytes
+from proxy.relay.traffic import Bytes, Traffic
 from proxy.wire.errors import Malformed
 
 
 def in_flight():
-    return InFlight(QuotaEngine([]), Bytes(), RelayOutput())
+    return InFlight(QuotaEngine([]), Traffic(), RelayOutput())
 
 
 def taken(order):
@@ -84,8 +84,9 @@ def test_an_local_response_that_is_there_already_is_not_awaited():
 
 
 def test_an_local_response_is_counted():
-    total = Bytes()
-    order = InFlight(QuotaEngine([]), total, RelayOutput())
+    traffic = Traffic()
+    total = traffic.total
+    order = InFlight(QuotaEngine([]), traffic, RelayOutput())
     mine = with_local_response(1, b"mine")
     order.add(mine)
     assert (total.bytes_out, mine.client.traffic.bytes_out) == (4, 4)

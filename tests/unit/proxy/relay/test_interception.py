@@ -29,7 +29,7 @@ class Side:
         self.traffic = Traffic()
         self.output = RelayOutput()
         quota_engine = engine(quotas or {})
-        self.in_flight = InFlight(quota_engine, self.traffic.total, self.output)
+        self.in_flight = InFlight(quota_engine, self.traffic, self.output)
         self.authentication = None
         if logs_in:
             self.authentication = Authentication(

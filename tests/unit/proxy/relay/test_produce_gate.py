@@ -35,7 +35,7 @@ class Side:
         self.engine = engine({}, resources=Resources({HOT: LIMIT}))
         self.traffic = Traffic()
         self.output = RelayOutput()
-        self.in_flight = InFlight(self.engine, self.traffic.total, self.output)
+        self.in_flight = InFlight(self.engine, self.traffic, self.output)
         self.gate = ProduceGate(self.engine, self.in_flight, IdBudget(TopicNames()))
         self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
 

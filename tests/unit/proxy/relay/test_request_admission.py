@@ -38,7 +38,7 @@ class Side:
         """A new connection under the same quotas."""
         traffic = Traffic()
         self.output = RelayOutput()
-        self.in_flight = InFlight(self.engine, traffic.total, self.output)
+        self.in_flight = InFlight(self.engine, traffic, self.output)
         names = TopicNames() if names is None else names
         self.requests = Requests(
             self.engine,

@@ -39,7 +39,7 @@ class Side:
         traffic = Traffic()
         self.output = RelayOutput()
         quota_engine = engine(quotas or {}, resources=resources)
-        in_flight = InFlight(quota_engine, traffic.total, self.output)
+        in_flight = InFlight(quota_engine, traffic, self.output)
         self.authentication = None
         if logs_in:
             self.authentication = Authentication(

@@ -33,7 +33,7 @@ class Side:
     def __init__(self, quotas=LIMIT, resources=NO_RESOURCES):
         traffic = Traffic()
         quota_engine = engine(quotas, resources=resources)
-        self.in_flight = InFlight(quota_engine, traffic.total, RelayOutput())
+        self.in_flight = InFlight(quota_engine, traffic, RelayOutput())
         self.charges = RequestCharges(quota_engine, self.in_flight, IdBudget(Names()))
         self.exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))
         self.view = RequestView(PRODUCE, 13, 1, "c", SIZE, True, True)

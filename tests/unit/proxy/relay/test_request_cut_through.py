@@ -36,7 +36,7 @@ class Side:
         self.traffic = Traffic(topic_partitions=True, usage=UsageLedger())
         self.output = RelayOutput()
         quotas = engine({}, resources=resources)
-        self.in_flight = InFlight(quotas, self.traffic.total, self.output)
+        self.in_flight = InFlight(quotas, self.traffic, self.output)
         self.large = RequestCutThrough(
             self.output,
             self.traffic,

@@ -23,7 +23,7 @@ class Side:
     def __init__(self):
         self.traffic = Traffic()
         self.output = RelayOutput()
-        self.in_flight = InFlight(engine({}), self.traffic.total, self.output)
+        self.in_flight = InFlight(engine({}), self.traffic, self.output)
         self.requests = Requests(
             engine({}),
             self.traffic,

@@ -28,7 +28,7 @@ class Side:
     def __init__(self, quotas=LIMIT, resources=NO_RESOURCES):
         traffic = Traffic()
         quota_engine = engine(quotas, resources=resources)
-        self.in_flight = InFlight(quota_engine, traffic.total, RelayOutput())
+        self.in_flight = InFlight(quota_engine, traffic, RelayOutput())
         self.charges = ResponseCharges(quota_engine, self.in_flight, IdBudget(TopicNames()))
         self.exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))
         self.request = RequestView(FETCH, 11, 1, "c", 100, False)

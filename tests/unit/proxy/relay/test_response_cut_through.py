@@ -37,7 +37,7 @@ class Side:
         limits = engine(quotas or {})
         self.traffic = Traffic()
         self.output = RelayOutput()
-        self.in_flight = InFlight(limits, self.traffic.total, self.output)
+        self.in_flight = InFlight(limits, self.traffic, self.output)
         names = IdBudget(TopicNames())
         charges = ResponseCharges(limits, self.in_flight, names)
         self.large = ResponseCutThrough(

@@ -22,7 +22,7 @@ class Side:
     def __init__(self):
         self.traffic = Traffic()
         self.output = RelayOutput()
-        self.in_flight = InFlight(engine({}), self.traffic.total, self.output)
+        self.in_flight = InFlight(engine({}), self.traffic, self.output)
         self.responses = Responses(
             engine({}),
             self.traffic,

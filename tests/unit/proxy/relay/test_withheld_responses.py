@@ -36,7 +36,7 @@ class Side:
         quotas = engine({})
         self.traffic = Traffic()
         self.output = RelayOutput()
-        self.in_flight = InFlight(quotas, self.traffic.total, self.output)
+        self.in_flight = InFlight(quotas, self.traffic, self.output)
         names = IdBudget(TopicNames())
         charges = ResponseCharges(quotas, self.in_flight, names)
         self.withheld = WithheldResponses(quotas, self.traffic, self.in_flight, names, charges)

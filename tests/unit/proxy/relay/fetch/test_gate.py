@@ -31,7 +31,7 @@ class Asking:
         self.story = Story()
         self.traffic = Traffic()
         self.output = RelayOutput()
-        self.in_flight = InFlight(self.story.engine, self.traffic.total, self.output)
+        self.in_flight = InFlight(self.story.engine, self.traffic, self.output)
         self.gate = FetchGate(self.story.engine, self.in_flight, IdBudget(self.story.names))
 
     def forwards(self, partitions, session=(0, -1)):

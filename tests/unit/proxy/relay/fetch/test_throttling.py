@@ -23,7 +23,7 @@ def test_the_client_is_muted_until_the_debt_is_paid_or_it_is_to_ask_again(size, 
     grant = FetchGrant()
     grant.add(bucket)
     traffic = Traffic()
-    in_flight = InFlight(quotas, traffic.total, RelayOutput())
+    in_flight = InFlight(quotas, traffic, RelayOutput())
     exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))
     until = throttle_fetch(exchange, grant, quotas, in_flight, START)
     assert until == exchange.throttled_until == in_flight.muted_until == pytest.approx(START + seconds)

@@ -1,8 +1,13 @@
 """The metrics of several workers as those of one process."""
 
+from itertools import pairwise
+
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from proxy.telemetry.metrics.latencies import latency_steps
 from proxy.telemetry.metrics.summed import KEPT_SECONDS, Family, SummedFamilies, packed
+from proxy.wire.api_keys import PRODUCE
+from tests.support.stories.listeners import FilledListener
 
 
 def requests(**by_api: float) -> Family:
@@ -57,6 +62,50 @@ def test_a_counter_of_no_worker_is_dropped_in_the_end() -> None:
     now = KEPT_SECONDS + 1
     sums.take(2, [requests(Fetch=1)])
     assert values(sums) == {"Fetch": 1}
+
+
+class Worker:
+    """A worker that counts times of requests."""
+
+    def __init__(self) -> None:
+        self._listener = FilledListener()
+
+    def responded(self, *seconds: float) -> list[Family]:
+        """Count times of a broker; return the families."""
+        for each in seconds:
+            self._listener.traffic.broker_times.note(PRODUCE, each)
+        return [packed(step) for step in latency_steps([self._listener]) if step is not None]
+
+
+def histogram(sums: SummedFamilies) -> dict[str, float]:
+    """The samples of the broker's times by the ends of their names, and buckets by their bound."""
+    return {
+        sample.labels.get("le", sample.name.rpartition("_")[2]): sample.value
+        for family in sums.families()
+        if family.name == "quota_proxy_request_broker_seconds"
+        for sample in family.samples
+    }
+
+
+def test_histograms_add_up_and_never_go_back_when_a_worker_is_replaced() -> None:
+    sums = SummedFamilies()
+    first, second, successor = Worker(), Worker(), Worker()
+    sums.take(1, first.responded(0.5, 0.001))
+    sums.take(2, second.responded(0.5))
+    found = histogram(sums)
+    assert (found["0.001"], found["0.512"], found["+Inf"]) == (1, 3, 3)
+    assert (found["count"], found["sum"]) == (3, 1.001)
+    sums.take(1, first.responded(100.0))
+    sums.forget(1)
+    shown = [found, histogram(sums)]
+    for seconds in (0.001, 0.5):
+        sums.take(3, successor.responded(seconds))
+        shown.append(histogram(sums))
+    assert shown[-1]["count"] == shown[-1]["+Inf"] == 6
+    assert (shown[-1]["0.001"], shown[-1]["32.768"]) == (2, 5)
+    assert all(after[name] >= before[name] for before, after in pairwise(shown) for name in shown[-1])
+    bounds = [float(name) for name in shown[-1] if name not in ("count", "sum")]
+    assert bounds == sorted(bounds), "as a scrape has to show them"
 
 
 def test_gauges_add_up_or_have_the_value_that_counts() -> None:

@@ -1,0 +1,61 @@
+"""RelaySession measures the time in the proxy of some requests, with a real clock."""
+
+import asyncio
+from typing import Any, cast
+
+from proxy.relay.relay import Relay
+from proxy.relay.traffic import Traffic
+from proxy.server.connection.connection import Connection
+from proxy.server.connection.relay_session import MEASURED_EVERY
+from proxy.wire.api_keys import PRODUCE
+from tests.support.messages.exchanges import produce, produced
+from tests.support.stories.playbook import new_relay
+
+ROUNDS = 4
+
+
+class Host:
+    """Takes connections; brokers are connected by the test."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+
+    def opened(self, connection: Connection, address: str) -> Relay:
+        return new_relay(None, self._traffic).relay
+
+    def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        broker.connection_made(cast("asyncio.BaseTransport", Transport()))
+
+
+class Transport:
+    """A transport that drops what is written."""
+
+    def get_extra_info(self, name: str) -> Any:
+        return ("127.0.0.1", 1) if name == "peername" else None
+
+    def writelines(self, pieces: list[bytes]) -> None:
+        pass
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return False
+
+
+def test_one_of_so_many_requests_is_measured(loop: asyncio.AbstractEventLoop) -> None:
+    traffic = Traffic()
+    connection = Connection(Host(traffic), 1, loop)  # type: ignore[arg-type]
+    connection.connection_made(cast("asyncio.BaseTransport", Transport()))
+    for number in range(MEASURED_EVERY * ROUNDS):
+        connection.data_received(produce(number))
+        connection.broker_sent(produced(number))
+    [(api_key, histogram)] = traffic.proxy_times.used()
+    assert (api_key, histogram.cumulative[-1]) == (PRODUCE, ROUNDS)
+    assert histogram.total_seconds > 0
