@@ -1,5 +1,5 @@
 """Jobs with `--format` in a process of its own, because Spark takes packages only when it starts:
-`python -m tests.pipeline.log_table_story FORMAT FOLDER`. A failed assertion is the exit code 1.
+`python -m tests.pipeline.log_table_story FOLDER`. A failed assertion is the exit code 1.
 """
 
 import json
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from pipeline.cli import main
 from pipeline.failures import FAILURES
-from pipeline.formats import DELTA, format_of, packages, settings
+from pipeline.formats import DELTA, ICEBERG, format_of, packages, settings
 from pipeline.jobs.stream_batches import Batches
 from pipeline.lake.lake import Lake
 from pipeline.session import make_session
@@ -25,21 +25,21 @@ from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
 DAY_MS: Final = 24 * HOUR_MS
 FIRST: Final = 1_767_225_600_000 - 1_767_182_400_000
 """2026-01-01, as `at`."""
+OUT: Final = "lake, of [2] 'teams'"
+FEW_TASKS: Final = {"spark.databricks.delta.snapshotPartitions": "1"}
+"""Delta reads the log of a table with 50 tasks otherwise, each time."""
 
 
 class Story:
     """One folder of tables in one format."""
 
-    def __init__(self, form: str, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, form: str, folder: Path) -> None:
+        folder.mkdir()
         self.form = form
         self.folder = folder
-        self.out = folder / "lake, of [2] 'teams'"
-        self.spark: SparkSession = make_session(
-            "local[2]",
-            packages=packages([form]),
-            settings={**QUICK, **settings([form], str(self.out))},
-        )
-        self.lake = Lake(self.spark, str(self.out), form)
+        self.out = folder / OUT
+        self.spark = spark
+        self.lake = Lake(spark, str(self.out), form)
 
     def run(self, job: str, *options: object) -> Result:
         arguments = [job, "--out", self.out, "--format", self.form, *options]
@@ -154,19 +154,33 @@ def a_catalog_knows_the_table(story: Story) -> None:
     assert story.spark.table(name).count() == 4
 
 
-def main_of_story() -> None:
-    """Tell the story."""
-    story = Story(sys.argv[1], Path(sys.argv[2]))
-    ingest_adds_nothing_twice(story)
-    runs_build_a_history(story)
-    a_write_that_fails_changes_nothing(story)
-    tables_without_dates_are_replaced(story)
-    another_format_is_rejected(story)
-    a_catalog_knows_the_table(story)
-    compaction_keeps_the_events(story)
-    a_stream_appends_each_event_once(story)
-    story.spark.stop()
+STORY: Final = (
+    ingest_adds_nothing_twice,
+    runs_build_a_history,
+    a_write_that_fails_changes_nothing,
+    tables_without_dates_are_replaced,
+    another_format_is_rejected,
+    a_catalog_knows_the_table,
+    compaction_keeps_the_events,
+    a_stream_appends_each_event_once,
+)
+
+
+def main_of_story(folder: Path) -> None:
+    """Tell the story with each format."""
+    forms = (DELTA, ICEBERG)
+    spark = make_session(
+        "local[2]",
+        packages=packages(forms),
+        settings={**QUICK, **FEW_TASKS, **settings(forms, str(folder / ICEBERG / OUT))},
+    )
+    for form in forms:
+        story = Story(spark, form, folder / form)
+        for part in STORY:
+            print(form, part.__name__, flush=True)
+            part(story)
+    spark.stop()
 
 
 if __name__ == "__main__":
-    main_of_story()
+    main_of_story(Path(sys.argv[1]))

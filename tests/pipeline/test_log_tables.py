@@ -4,18 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from pipeline.formats import DELTA, ICEBERG
-
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("form", [DELTA, ICEBERG])
-def test_tables_of_a_lake(tmp_path: Path, form: str) -> None:
-    """The first run fetches the package of the format from Maven Central."""
+def test_tables_of_a_lake(tmp_path: Path) -> None:
+    """The first run fetches the packages of the formats from Maven Central."""
     story = subprocess.run(
-        [sys.executable, "-m", "tests.pipeline.log_table_story", form, str(tmp_path)],
+        [sys.executable, "-m", "tests.pipeline.log_table_story", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
