@@ -8,17 +8,14 @@ stops writes `"leaving": true`. docs/sharing.md describes what they mean. A newe
 `v`, `instance`, `number`, `read_to` and `leaving`: by these, older proxies count its processes.
 """
 
-import math
 from typing import Final
 
 import msgspec
 
-from proxy.quota.sharing.reports import SATURATED, BucketReport, Report
+from proxy.quota.sharing.reports import MAX_NAME, SATURATED, Report, bucket_reports
 from proxy.store.records import Unreadable
 
 VERSION: Final = 1
-MAX_NAME: Final = 1000
-"""Characters of the name of an instance or a cluster, and of a bucket's key."""
 
 
 class _Version(msgspec.Struct):
@@ -89,11 +86,15 @@ def decode_report(value: bytes | None) -> Report:
         raise Unreadable(
             "it is no report of a proxy: its v, instance, cluster, number or read_to is out of range"
         )
+    try:
+        buckets = [] if record is None else bucket_reports(record.buckets)
+    except ValueError as error:
+        raise Unreadable(f"a number of bucket {error} is out of range") from error
     return Report(
         instance=head.instance,
         number=head.number,
         read_to=head.read_to,
-        buckets=[] if record is None else [_bucket(*entry) for entry in record.buckets],
+        buckets=buckets,
         leaving=head.leaving,
         newer=newer,
     )
@@ -102,22 +103,3 @@ def decode_report(value: bytes | None) -> Report:
 def cluster_of(value: bytes) -> str:
     """The cluster of a report that decode_report() accepts; empty if it names none."""
     return _CLUSTER.decode(value).cluster
-
-
-def _bucket(key: str, limit: float, used: float, demand: float | None, waiting: int) -> BucketReport:
-    wanted = 0.0 if demand is None else demand
-    if not (
-        0 < len(key) <= MAX_NAME
-        and 0.0 < limit < math.inf
-        and abs(used) < math.inf
-        and 0.0 <= wanted < math.inf
-        and 0 <= waiting < 1 << 31
-    ):
-        raise Unreadable(f"a number of bucket {key[:100]!r} is out of range")
-    return BucketReport(
-        key=key,
-        limit=limit,
-        used=used,
-        demand=SATURATED if demand is None else wanted,
-        waiting=waiting,
-    )

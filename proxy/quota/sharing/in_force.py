@@ -39,6 +39,8 @@ class InForce:
     def least(self, read_by_all: int) -> float:
         """The part that the process may use. All live processes have read below `read_by_all`."""
         since = self._since
+        if len(since) == 1:
+            return self._parts[0]
         done = 0
         while done + 1 < len(since) and since[done + 1] < read_by_all:
             done += 1

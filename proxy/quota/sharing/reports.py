@@ -6,6 +6,10 @@ from typing import Final, final
 SATURATED: Final = math.inf
 """The demand of a bucket whose requests wait: it can use any share."""
 
+MAX_NAME: Final = 1000
+"""Characters of the name of an instance or a cluster, and of a bucket's key."""
+MAX_WAITING: Final = 1 << 31
+
 
 @final
 class BucketReport:
@@ -26,6 +30,22 @@ class BucketReport:
         self.used: Final = used
         self.demand: Final = demand
         self.waiting: Final = waiting
+
+
+def bucket_reports(rows: list[tuple[str, float, float, float | None, int]]) -> list[BucketReport]:
+    """Reports from key, limit, sum of uses, demand (None: all it can get) and waiting connections.
+
+    Raises ValueError with the key of a bucket that has a number out of range.
+    """
+    reports: list[BucketReport] = []
+    for key, limit, used, demand, waiting in rows:
+        wanted = SATURATED if demand is None else demand
+        numbers = 0.0 < limit < math.inf and abs(used) < math.inf and 0 <= waiting < MAX_WAITING
+        possible = demand is None or 0.0 <= demand < math.inf
+        if not (0 < len(key) <= MAX_NAME and numbers and possible):
+            raise ValueError(key[:100])
+        reports.append(BucketReport(key=key, limit=limit, used=used, demand=wanted, waiting=waiting))
+    return reports
 
 
 @final

@@ -6,7 +6,7 @@ from typing import Final, final
 from proxy.quota.sharing.in_force import InForce
 from proxy.quota.sharing.members import Members
 from proxy.quota.sharing.reports import BucketReport
-from proxy.quota.sharing.waterfill import divide
+from proxy.quota.sharing.waterfill import Demand, divide
 
 CREDIT_SECONDS: Final = 0.2
 """The unused part of the limit that may be divided later, in seconds of the limit. In any 5 seconds, the
@@ -29,6 +29,20 @@ smallest of its latest parts (InForce), so small changes back and forth would wa
 
 
 @final
+class _Process:
+    """One process that has reported the bucket."""
+
+    __slots__ = ("demand", "in_use", "used")
+
+    def __init__(self, demand: Demand, used: float, in_use: float) -> None:
+        self.demand: Final = demand
+        self.used = used
+        """By its last report."""
+        self.in_use = in_use
+        """Its share by the last division that changed the shares."""
+
+
+@final
 class SharedBucket:
     """A bucket that some process has reported lately."""
 
@@ -39,18 +53,30 @@ class SharedBucket:
         self.in_force: Final = in_force
         self._credit = 0.0
         """The units that were not used; below zero, the units that were used beyond the limit."""
-        self._reports: Final[dict[str, BucketReport]] = {}
-        self._shares: list[float] = []
-        """Of the live processes, in the order of their names."""
+        self._processes: Final[dict[str, _Process]] = {}
+        """Those that have reported the bucket; the others have no demand."""
+        self._demands: Final[list[Demand]] = []
+        self._divided = False
+        self._silent_share = 0.0
+        """Of each process that has not reported the bucket."""
         self.excess = 1.0
         """The sum of the shares, as a part of the limit, if credit makes it more than the limit."""
 
     def see(self, instance: str, report: BucketReport, now: float) -> None:
         """Take a process's report. `now` is the log's time."""
         elapsed = now - self.reported_at
-        last = self._reports.get(instance)
-        used = report.used - last.used if last is not None else 0.0
-        self._reports[instance] = report
+        process = self._processes.get(instance)
+        used = 0.0
+        weight = float(max(report.waiting, 1))
+        if process is None:
+            demand = Demand(instance, report.demand, weight)
+            self._processes[instance] = _Process(demand, report.used, self._silent_share)
+            self._demands.append(demand)
+        else:
+            used = report.used - process.used
+            process.used = report.used
+            process.demand.demand = report.demand
+            process.demand.weight = weight
         self.reported_at = now
         self.limit = report.limit
         credit = self._credit * math.exp(-elapsed / FORGET_SECONDS) + self.limit * elapsed - used
@@ -59,27 +85,47 @@ class SharedBucket:
 
     def forget(self, instance: str) -> None:
         """A process is gone."""
-        self._reports.pop(instance, None)
+        process = self._processes.pop(instance, None)
+        if process is not None:
+            self._demands.remove(process.demand)
 
     def divide(self, members: Members, offset: int, instance: str, anew: bool) -> None:
         """Compute this process's part by the prefix of the log that ends with the record at `offset`.
 
         anew: the live processes have changed.
         """
-        names = members.names()
-        demands = []
-        weights = []
-        for name in names:
-            report = self._reports.get(name)
-            demands.append(0.0 if report is None else report.demand)
-            weights.append(1.0 if report is None else float(max(report.waiting, 1)))
-        shares = divide(self.limit + self._credit / SETTLE_SECONDS, demands, weights)
-        if anew or not self._shares or _differ(shares, self._shares):
-            self._shares = shares
-            self.excess = max(sum(shares) / self.limit, 1.0)
-            part = shares[names.index(instance)] / self.limit if instance in members else 0.0
+        if anew:
+            for name in [name for name in self._processes if name not in members]:
+                self.forget(name)
+        silent = len(members) - len(self._demands)
+        silent_share = divide(self.limit + self._credit / SETTLE_SECONDS, self._demands, silent)
+        if anew or not self._divided or self._differ(silent, silent_share):
+            self._use(silent, silent_share)
+            part = self._share_of(instance) / self.limit if instance in members else 0.0
             self.in_force.take(offset, part)
 
+    def _differ(self, silent: int, silent_share: float) -> bool:
+        """Whether a new share differs from the one in use."""
+        if silent > 0 and _far_from(silent_share, self._silent_share):
+            return True
+        for process in self._processes.values():  # noqa: SIM110 - a generator takes several times as long
+            if _far_from(process.demand.share, process.in_use):
+                return True
+        return False
 
-def _differ(shares: list[float], others: list[float]) -> bool:
-    return any(abs(a - b) > STEADY * max(a, b) for a, b in zip(shares, others, strict=True))
+    def _use(self, silent: int, silent_share: float) -> None:
+        self._divided = True
+        self._silent_share = silent_share
+        total = silent * silent_share
+        for process in self._processes.values():
+            process.in_use = process.demand.share
+            total += process.in_use
+        self.excess = max(total / self.limit, 1.0)
+
+    def _share_of(self, instance: str) -> float:
+        process = self._processes.get(instance)
+        return self._silent_share if process is None else process.in_use
+
+
+def _far_from(share: float, other: float) -> bool:
+    return abs(share - other) > STEADY * max(share, other)

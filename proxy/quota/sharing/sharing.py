@@ -175,15 +175,18 @@ class Sharing:
         if report.instance == self.instance and report.number >= self._stalled_until:
             self._stalled_until = 0
         entries: list[BucketReport] = [] if self._alone else report.buckets
+        buckets: list[SharedBucket] = []
         for entry in entries:
-            self._heat(entry).see(report.instance, entry, now)
+            bucket = self._heat(entry)
+            bucket.see(report.instance, entry, now)
+            buckets.append(bucket)
         self._cool(offset, now)
         if changed or gone:
             self._told.clear()
             self._divide_all(offset, gone)
         else:
-            for entry in entries:
-                self._hot[entry.key].divide(members, offset, self.instance, anew=False)
+            for bucket in buckets:
+                bucket.divide(members, offset, self.instance, anew=False)
         if changed or gone or entries:
             self._news_to = self._read_to
         self._newer = report.newer or (self._newer and len(members.newer()) > 0)
