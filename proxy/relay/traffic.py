@@ -13,7 +13,8 @@ from proxy.wire.views import Item
 
 MAX_CLIENTS: Final = 10_000
 """(user, client id) pairs that are counted individually. If there are more, the smallest without a connection
-are added to the rest, so that a client that invents client ids does not hide others.
+are added to the rest, so that a client that invents client ids does not hide others. Pairs with a connection
+are always counted individually: there are no more of them than connections.
 """
 _ROOM: Final = MAX_CLIENTS // 8
 """The number of clients that are added to the rest at once, because finding the smallest sorts all."""
@@ -66,7 +67,7 @@ class Traffic:
         self.clients: Final[dict[tuple[str, str], Bytes]] = {}
         """By (user, client id); (REST, REST) has all others. A sum over all only ever grows."""
         self._without_room = 0
-        """The number of clients that are counted with the rest before the smallest are looked for again."""
+        """The number of clients that are added before the smallest are looked for again."""
         self.partitions: Final[dict[tuple[str, bytes, int], Bytes]] = {}
         """By (topic, topic id, partition), where one of the first two is empty; bytes of record batches."""
 
@@ -84,14 +85,12 @@ class Traffic:
         self._requests[api_key if api_key < API_KEYS else API_KEYS - 1].value += 1
 
     def client(self, user: str, client_id: str) -> Bytes:
-        """Return the counters for a connection of a client, or those of the rest if there are too many
-        clients. Call release() when the connection ends.
-        """
+        """Return the counters for a connection of a client. Call release() when the connection ends."""
         key = (user, client_id)
         counters = self.clients.get(key)
         if counters is None:
-            if len(self.clients) >= MAX_CLIENTS and not self._make_room():
-                key = (REST, REST)
+            if len(self.clients) >= MAX_CLIENTS:
+                self._make_room()
             counters = self.clients.setdefault(key, Bytes())
         counters.connections += 1
         return counters
@@ -100,11 +99,11 @@ class Traffic:
         """Note that a connection has ended."""
         counters.connections -= 1
 
-    def _make_room(self) -> bool:
-        """Add the smallest clients without a connection to the rest; return whether there are any."""
+    def _make_room(self) -> None:
+        """Add the smallest clients without a connection to the rest."""
         if self._without_room > 0:
             self._without_room -= 1
-            return False
+            return
         rest = self.clients.setdefault((REST, REST), Bytes())
         unused: list[tuple[int, tuple[str, str]]] = []
         for key, counters in self.clients.items():
@@ -117,7 +116,6 @@ class Traffic:
             rest.bytes_in += counters.bytes_in
             rest.bytes_out += counters.bytes_out
         self._without_room = _ROOM - len(smallest)
-        return len(smallest) > 0
 
     def count_failed_login(self, mechanism: str, address: str) -> None:
         key = (mechanism, address)

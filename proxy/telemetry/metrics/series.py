@@ -1,6 +1,7 @@
 """Series: a family's values by label values, limited to a number that a scrape can bear."""
 
-from collections.abc import Generator, Iterable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
 from heapq import heapify, heappushpop
 from itertools import islice
 from typing import Final, TypeVar
@@ -14,6 +15,12 @@ MAX_SERIES: Final = 1000
 clients can invent have to be bounded; the smallest series beyond are added up under REST."""
 AT_A_TIME: Final = 200
 """Series that are sorted in one step; they take well under a slice."""
+
+HALF_LIFE_SECONDS: Final = 3600.0
+"""After so long without growth, a counter counts half in the choice of those that are shown."""
+STAYS: Final = 2.0
+"""A counter is replaced by one that grows more than so many times as much: those of about the same size do
+not take turns."""
 
 Series = dict[tuple[str, ...], float]
 Key = TypeVar("Key")
@@ -97,14 +104,18 @@ class RestSums:
 
 
 class LargestCounters:
-    """The MAX_SERIES largest of a family's counters, scrape after scrape, and the sums of the rest.
+    """The MAX_SERIES counters of a family that grow most, scrape after scrape, and the sums of the rest.
 
     No counter decreases, and the values of a scrape add up to those of `series`. When a counter is shown for
     the first time, what it had under REST stays there. When it is no longer shown, its value is added to
     REST.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock: Final = clock
+        self._scraped_at = clock()
+        self._growth: dict[tuple[str, ...], float] = {}
+        """How much each counter has grown; what is HALF_LIFE_SECONDS old counts half."""
         self._hidden: Series = {}
         """The values of counters that the last scrape had under REST."""
         self._shown: dict[tuple[str, ...], tuple[float, float]] = {}
@@ -124,11 +135,11 @@ class LargestCounters:
                 counted[key] = value
             if number % AT_A_TIME == 0:
                 yield
-        largest = yield from bounded_steps(counted)
+        chosen = yield from self._chosen(counted)
         hidden: Series = {}
         shown: dict[tuple[str, ...], tuple[float, float]] = {}
         for number, (key, value) in enumerate(counted.items(), 1):
-            if key in largest:
+            if chosen is None or key in chosen:
                 shown[key] = (self._before(key, value), value)
                 add(rest, _rest(key), shown[key][0])
             else:
@@ -140,6 +151,23 @@ class LargestCounters:
         self._rest = {key: max(value, self._rest.get(key, 0.0)) for key, value in rest.items()}
         found = {key: value - before for key, (before, value) in shown.items()}
         return found | {key: value for key, value in self._rest.items() if value > 0}
+
+    def _chosen(self, counted: Series) -> Generator[None, None, Series | None]:
+        """Return the counters to be shown, or None for all."""
+        now = self._clock()
+        left = 0.5 ** ((now - self._scraped_at) / HALF_LIFE_SECONDS)
+        self._scraped_at = now
+        growth: Series = {}
+        ranks: Series = {}
+        for number, (key, value) in enumerate(counted.items(), 1):
+            last = self._shown[key][1] if key in self._shown else self._hidden.get(key, 0.0)
+            grown = value - last if value >= last else value
+            growth[key] = self._growth.get(key, 0.0) * left + grown
+            ranks[key] = growth[key] * STAYS if key in self._shown else growth[key]
+            if number % AT_A_TIME == 0:
+                yield
+        self._growth = growth
+        return None if len(counted) <= MAX_SERIES else (yield from bounded_steps(ranks))
 
     def _before(self, key: tuple[str, ...], value: float) -> float:
         """How much of a shown counter's value is under REST."""

@@ -30,15 +30,19 @@ def test_a_clients_counters_are_one_object():
     }
 
 
-def test_clients_beyond_the_bound_are_counted_as_one_while_all_are_connected():
+def test_every_connected_client_is_counted_by_name_however_many_there_are():
+    """A tenant that connects when there are many is not lost for as long as its connection lasts."""
     traffic = Traffic()
+    for number in range(2 * MAX_CLIENTS):
+        traffic.client("u", str(number)).bytes_in += 1
+    assert all(("u", str(number)) in traffic.clients for number in range(2 * MAX_CLIENTS))
+    assert traffic.clients.get((REST, REST)) is None or counted(traffic.clients[REST, REST]) == (0, 0)
+    for counters in traffic.clients.values():
+        counters.connections = 0
     for number in range(MAX_CLIENTS):
-        traffic.client("u", str(number))
-    rest = traffic.client("u", "one too many")
-    assert rest is traffic.client("another", "too")
-    assert rest is traffic.clients[(REST, REST)]
-    assert traffic.client("u", "0") is traffic.clients[("u", "0")]
-    assert len(traffic.clients) == MAX_CLIENTS + 1
+        traffic.release(traffic.client("more", str(number)))
+    assert len(traffic.clients) <= 2 * MAX_CLIENTS + 1
+    assert sum(each.bytes_in for each in traffic.clients.values()) == 2 * MAX_CLIENTS
 
 
 def test_a_new_client_is_named_however_many_there_were():
@@ -63,14 +67,16 @@ def test_a_new_client_is_named_however_many_there_were():
 
 
 def test_room_is_not_looked_for_with_each_client():
+    """To look for it takes milliseconds where all are connected."""
     traffic = Traffic()
-    counters = [traffic.client("u", str(number)) for number in range(MAX_CLIENTS)]
-    assert traffic.client("u", "a") is traffic.clients[(REST, REST)]
-    traffic.release(counters[0])
-    assert traffic.client("u", "b") is traffic.clients[(REST, REST)]
+    first, *_ = [traffic.client("u", str(number)) for number in range(MAX_CLIENTS)]
+    traffic.client("u", "a")
+    traffic.release(first)
+    traffic.client("u", "b")
+    assert ("u", "0") in traffic.clients
     for number in range(MAX_CLIENTS // 8):
         traffic.client("more", str(number))
-    assert ("more", str(MAX_CLIENTS // 8 - 1)) in traffic.clients
+    assert ("u", "0") not in traffic.clients
 
 
 def test_partitions_are_counted_by_name_or_by_id():

@@ -8,6 +8,7 @@ import pytest
 from proxy.quota.usage import REST
 from proxy.telemetry.metrics.series import (
     AT_A_TIME,
+    HALF_LIFE_SECONDS,
     MAX_SERIES,
     LargestCounters,
     RestSums,
@@ -100,6 +101,37 @@ def test_the_largest_are_shown_whenever_they_come() -> None:
     result(counters.steps(dict(series)))
     series["in", "u", "newcomer"] = 1000.0
     assert result(counters.steps(dict(series)))["in", "u", "newcomer"] == 1000.0
+
+
+def test_idle_counters_make_room_for_those_that_grow() -> None:
+    """However large they have become."""
+    now = 0.0
+    counters = LargestCounters(lambda: now)
+    series: Series = {("in", "u", str(number)): 1e6 for number in range(MAX_SERIES)}
+    result(counters.steps(dict(series)))
+    series["in", "u", "tenant"] = 0.0
+    shown: list[Series] = []
+    for _ in range(20):
+        now += HALF_LIFE_SECONDS
+        series["in", "u", "tenant"] += 100.0
+        shown.append(result(counters.steps(dict(series))))
+    assert ("in", "u", "tenant") not in shown[0]
+    values = [found["in", "u", "tenant"] for found in shown if ("in", "u", "tenant") in found]
+    assert len(values) > 5
+    assert values == sorted(values)
+    assert all(sum(found.values()) == 1e6 * MAX_SERIES + 100.0 * n for n, found in enumerate(shown, 1))
+    rests = [found["in", REST, REST] for found in shown]
+    assert rests == sorted(rests)
+
+
+def test_counters_of_the_same_size_do_not_take_turns() -> None:
+    counters = LargestCounters(lambda: 0.0)
+    series: Series = {("in", "u", str(number)): 100.0 for number in range(2 * MAX_SERIES)}
+    first = set(result(counters.steps(dict(series))))
+    for turn in range(4):
+        for number in range(2 * MAX_SERIES):
+            series["in", "u", str(number)] += 100.0 + (number + turn) % 7
+        assert set(result(counters.steps(dict(series)))) == first
 
 
 def test_a_client_that_has_gone_to_the_rest_and_comes_again_starts_from_zero() -> None:
