@@ -5,7 +5,7 @@ The event loop has only weak references to its tasks, so a task without other re
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 log = logging.getLogger(__name__)
@@ -34,3 +34,10 @@ class Tasks:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+async def every(seconds: float, work: Callable[[], object]) -> None:
+    """Call `work` after each of these pauses, until cancelled. An error in it ends the calls."""
+    while True:
+        await asyncio.sleep(seconds)
+        work()

@@ -54,7 +54,7 @@ from proxy.server.usage import usage_reporter
 from proxy.server.workers.link import WorkerLink
 from proxy.store.from_settings import Configuration
 from proxy.store.quota_store import QuotaStore
-from proxy.tasks import Tasks
+from proxy.tasks import Tasks, every
 from proxy.telemetry.loop_lag import LoopLag
 from proxy.telemetry.usage.reporter import UsageReporter
 from proxy.wire.protected_topics import ProtectedTopics
@@ -355,9 +355,7 @@ class Proxy:
 
     async def _forget_idle(self) -> None:
         time = asyncio.get_running_loop().time
-        while True:
-            await asyncio.sleep(FORGET_EVERY_SECONDS)
-            self._engines.forget_idle(time())
+        await every(FORGET_EVERY_SECONDS, lambda: self._engines.forget_idle(time()))
 
     # What the admin port and the log show
 

@@ -1,12 +1,12 @@
 """CallbackLog: logs the failures of `quotas.callback`, which the rings must not log themselves."""
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable
 from typing import Final
 
 from proxy.quota.limits.limit_source import LimitSource
+from proxy.tasks import every
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 1.0
@@ -23,9 +23,7 @@ class CallbackLog:
         self._logged_at = -math.inf
 
     async def run(self) -> None:
-        while True:
-            await asyncio.sleep(CHECK_SECONDS)
-            self.check()
+        await every(CHECK_SECONDS, self.check)
 
     def check(self) -> None:
         """Log a failure, if there is one and the last line is old enough."""

@@ -1,6 +1,5 @@
 """RejectionLog: logs what quotas reject of Produce requests, and what brokers reject of the rest."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -12,6 +11,7 @@ from proxy.quota.kinds import broker_bytes_in
 from proxy.quota.kinds.broker_bytes_in import SHARE, BrokerBytesIn, ErrorBytes
 from proxy.quota.rejection.rejections import RejectedTopic
 from proxy.server.log_limit import LogLimit
+from proxy.tasks import every
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 1.0
@@ -41,9 +41,7 @@ class RejectionLog:
 
     async def run(self) -> None:
         """Check until cancelled."""
-        while True:
-            await asyncio.sleep(CHECK_SECONDS)
-            self.check()
+        await every(CHECK_SECONDS, self.check)
 
     def check(self) -> None:
         """Log what is due."""

@@ -1,11 +1,11 @@
 """ThrottleLog: logs replication throttles under which replicas never get in sync."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
 
 from proxy.quota.kinds.replication.state import ReplicationState
+from proxy.tasks import every
 from proxy.telemetry.replication import endless
 
 log = logging.getLogger(__name__)
@@ -26,9 +26,7 @@ class ThrottleLog:
 
     async def run(self) -> None:
         """Check until cancelled."""
-        while True:
-            await asyncio.sleep(CHECK_SECONDS)
-            self.check()
+        await every(CHECK_SECONDS, self.check)
 
     def check(self) -> None:
         """Log what is due."""

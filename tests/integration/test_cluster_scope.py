@@ -2,13 +2,10 @@
 
 import json
 import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Final
 
-import confluent_kafka
 import pytest
 from confluent_kafka.admin import (
     AdminClient,
@@ -19,6 +16,7 @@ from confluent_kafka.admin import (
 )
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.flood import producing
 from tests.support.kafka.topics import make_topic, read_log
 from tests.support.messages.requests import batches
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
@@ -32,39 +30,6 @@ BURSTS: Final = 2.3
 OF_TOPIC: Final = "topic.producer.byte.rate"
 KINDS: Final = ("producer_byte_rate", OF_TOPIC)
 TENANT, TOPIC = "scope-tenant", "scope-topic"
-
-
-@contextmanager
-def producing(proxy: ProxyProcess, topic: str) -> Iterator[None]:
-    """A producer that sends as much as it can to all partitions; its client id is the topic's name."""
-    stop = threading.Event()
-    producer = confluent_kafka.Producer(
-        {
-            "bootstrap.servers": proxy.bootstrap,
-            "client.id": topic,
-            "batch.size": 20_000,
-            "queue.buffering.max.messages": 200,
-            "log_level": 0,
-        }
-    )
-
-    def work() -> None:
-        sent = 0
-        while not stop.is_set():
-            try:
-                producer.produce(topic, bytes(1000), partition=sent % 3)
-                sent += 1
-            except BufferError:
-                producer.poll(0.01)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-        producer.purge()
 
 
 def appended(kafka: EmbeddedKafka, topic: str) -> list[list[tuple[float, int]]]:
@@ -127,7 +92,7 @@ def test_one_limit_over_brokers_and_proxies(kafka_cluster: EmbeddedKafka, run_pr
     with ExitStack() as stack:
         for proxy in proxies:
             for topic in (TENANT, TOPIC):
-                stack.enter_context(producing(proxy, topic))
+                stack.enter_context(producing(proxy, topic, client_id=topic, partitions=3))
         began = time.time()
         wait_until(lambda: time.time() > began + SECONDS, "the producers to have sent", 60)
         shares = {kind: [share(proxy, kind) for proxy in proxies] for kind in KINDS}

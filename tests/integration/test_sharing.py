@@ -1,16 +1,13 @@
 """Several proxies hold one limit, with real producers, while one is killed and another one stopped."""
 
 import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from statistics import fmean, pstdev
 
-import confluent_kafka
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.flood import producing
 from tests.support.kafka.rates import per_second
 from tests.support.kafka.topics import make_topic, read_log
 from tests.support.messages.requests import batches
@@ -20,30 +17,6 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.kafka, pytest.mark.timed]
 QUOTA = 1_000_000
 SETTLING = 3
-
-
-@contextmanager
-def producing(proxy: ProxyProcess, topic: str, client_id: str) -> Iterator[None]:
-    """A producer that sends as much as it can."""
-    stop = threading.Event()
-    options = {"bootstrap.servers": proxy.bootstrap, "client.id": client_id, "batch.size": 20_000}
-    producer = confluent_kafka.Producer({**options, "queue.buffering.max.messages": 200, "log_level": 0})
-
-    def work() -> None:
-        while not stop.is_set():
-            try:
-                producer.produce(topic, b"x" * 1000)
-            except BufferError:
-                producer.poll(0.01)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-        producer.purge()
 
 
 def sharing_with(run_proxy: ProxyRunner, kafka: EmbeddedKafka, topic: str, client_id: str) -> ProxyProcess:

@@ -9,7 +9,8 @@ from statistics import fmean
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.integration.test_sharing import QUOTA, SETTLING, appended, logged, producing
+from tests.integration.test_sharing import QUOTA, SETTLING, appended, logged
+from tests.support.kafka.flood import producing
 from tests.support.kafka.rates import per_second
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.process.workers import started

@@ -10,6 +10,7 @@ from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.rejected_addresses import RejectedAddresses
 from proxy.server.listener.traffic_watch import TrafficWatch
+from proxy.tasks import every
 
 SWEEP_SECONDS: Final = 1.0
 """Timeouts are whole seconds; a timer per connection would cost more than they are late by."""
@@ -42,9 +43,7 @@ class Sweep:
     async def run(self) -> None:
         """Sweep until cancelled."""
         time = asyncio.get_running_loop().time
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            self.sweep(time())
+        await every(SWEEP_SECONDS, lambda: self.sweep(time()))
 
     def sweep(self, now: float) -> None:
         self._ports.retry()

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from proxy.tasks import Tasks
+from proxy.tasks import Tasks, every
 
 
 async def test_a_task_without_other_references_ends() -> None:
@@ -53,3 +53,23 @@ async def test_cancelling_waits_for_what_tasks_do_at_their_end() -> None:
     await tasks.cancel()
     await tasks.cancel()
     assert done == ["closed"]
+
+
+async def test_work_is_called_after_each_pause_until_it_is_cancelled() -> None:
+    calls: list[int] = []
+    thrice = asyncio.Event()
+
+    def work() -> None:
+        calls.append(len(calls))
+        if len(calls) == 3:
+            thrice.set()
+
+    tasks = Tasks()
+    tasks.start(every(0.0, work))
+    assert calls == []
+    async with asyncio.timeout(10):
+        await thrice.wait()
+    await tasks.cancel()
+    done = len(calls)
+    await asyncio.sleep(0)
+    assert len(calls) == done

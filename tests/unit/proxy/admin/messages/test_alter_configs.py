@@ -1,11 +1,10 @@
-import asyncio
-
 import pytest
 
 from proxy.admin.messages.alter_configs import read_alter_request, write_alter_response, write_result
 from proxy.admin.messages.config_resources import MAX_CHANGES
 from proxy.admin.yielder import STEPS, Yielder
 from proxy.wire.errors import Malformed
+from tests.support.loop_turns import counted_turns
 from tests.support.messages.configs import DELETE, SET, TOPIC, alter_request, incremental_request, results
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type
 from tests.support.messages.mutations import intercepted, to_end
@@ -64,16 +63,7 @@ def test_a_request_has_no_more_than_kafka_changes_at_once(what, beyond):
 
 
 async def test_resources_without_configs_give_way():
-    turns = 0
-
-    async def count():
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.get_running_loop().create_task(count())
     given = intercepted(request_frame(incremental_request([(T, [])] * (4 * STEPS))))
-    await read_alter_request(given.header, given.frame, Yielder())
-    counting.cancel()
-    assert turns >= 3
+    async with counted_turns() as turns:
+        await read_alter_request(given.header, given.frame, Yielder())
+    assert turns.count >= 3

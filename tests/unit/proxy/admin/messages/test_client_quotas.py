@@ -1,6 +1,5 @@
 """Messages of both APIs, compared with kio at every version."""
 
-import asyncio
 import random
 import sys
 from collections.abc import Iterator
@@ -32,6 +31,7 @@ from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from proxy.wire.edit import count, i32
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader
+from tests.support.loop_turns import counted_turns
 from tests.support.messages.kio_messages import encode, read_frame, request_type, response_type, versions
 
 VERSIONS = [0, 1]
@@ -217,19 +217,10 @@ async def test_ops_beyond_the_bound_are_skipped(number: int, too_many: bool) -> 
 
 
 async def test_reading_many_ops_gives_way() -> None:
-    turns = 0
-
-    async def tick() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    ticking = asyncio.get_running_loop().create_task(tick())
     number = 100 * STEPS
-    await read_alterations(Reader([i32(1) + i32(0) + i32(number) + OP * number]), False, Yielder())
-    ticking.cancel()
-    assert turns >= 100
+    async with counted_turns() as turns:
+        await read_alterations(Reader([i32(1) + i32(0) + i32(number) + OP * number]), False, Yielder())
+    assert turns.count >= 100
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Topic messages, read and written again; compared with kio in the versions that it has."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -19,6 +18,7 @@ from proxy.admin.mutations.mutations import TOPIC_APIS
 from proxy.admin.yielder import STEPS, Yielder
 from proxy.wire.cursor import NO_ID
 from proxy.wire.errors import Malformed
+from tests.support.loop_turns import counted_turns
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     LENGTH,
@@ -219,15 +219,6 @@ def test_truncated_response_is_malformed():
 
 async def test_reading_a_long_request_gives_the_event_loop_turns():
     given_out = intercepted(frame_of(create_topics({f"topic-{n}": 1 for n in range(STEPS)})))
-    turns = 0
-
-    async def count():
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.get_running_loop().create_task(count())
-    await read_topics_request(TOPIC_APIS[CREATE], given_out.header, given_out.frame, Yielder())
-    counting.cancel()
-    assert turns >= 2
+    async with counted_turns() as turns:
+        await read_topics_request(TOPIC_APIS[CREATE], given_out.header, given_out.frame, Yielder())
+    assert turns.count >= 2

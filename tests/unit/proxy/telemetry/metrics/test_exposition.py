@@ -1,6 +1,5 @@
 """What is written in parts is what the library writes in one."""
 
-import asyncio
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -11,6 +10,7 @@ from prometheus_client.registry import Collector
 
 from proxy.telemetry import slices
 from proxy.telemetry.metrics.exposition import SAMPLES_AT_A_TIME, exposition
+from tests.support.loop_turns import counted_turns
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -45,15 +45,6 @@ async def test_the_parts_add_up_to_the_whole_exposition(accept: str) -> None:
 
 async def test_other_work_runs_between_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    task = asyncio.ensure_future(other())
-    await exposition(steps(), "")
-    task.cancel()
-    assert turns >= 3 + 5
+    async with counted_turns() as turns:
+        await exposition(steps(), "")
+    assert turns.count >= 3 + 5
