@@ -88,7 +88,9 @@ class Requests:
         self._mode: Final = Mode(REQUEST_TRANSITIONS)
         self._weight = 1
         """The number by which the request that is being read counts towards DONE_AT_ONCE."""
-        self._fetch_gate: Final = FetchGate(engine, in_flight, names, between_brokers, session_mask)
+        self._fetch_gate: Final = FetchGate(
+            engine, in_flight, names, settings.plan_turns, between_brokers, session_mask
+        )
         self.buffer: Final = RequestBuffer(
             engine,
             output,

@@ -2,6 +2,7 @@
 
 from typing import Final, final
 
+from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.login.authentication import Login
 from proxy.wire.protected_topics import ProtectedTopics
@@ -28,6 +29,7 @@ class RelaySettings:
         protected: ProtectedTopics | None = None,
         topic_names: TopicNames | None = None,
         large_frames: LargeFrames | None = None,
+        plan_turns: PlanTurns | None = None,
     ) -> None:
         self.max_frame_bytes: Final = max_frame_bytes
         """The maximum size of a request in bytes (socket.request.max.bytes)."""
@@ -48,3 +50,5 @@ class RelaySettings:
         self.topic_names: Final = TopicNames() if topic_names is None else topic_names
         self.large_frames: Final = LargeFrames() if large_frames is None else large_frames
         """The memory that connections share."""
+        self.plan_turns: Final = PlanTurns() if plan_turns is None else plan_turns
+        """When fetches are planned."""

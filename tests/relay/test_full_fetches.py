@@ -6,8 +6,11 @@ import pytest
 
 from proxy.quota.measure.fetch_queue import FetchQueue, Ticket
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.relay.fetch import plan_turns
+from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.fetch.sessions import MAX_PARTITIONS, SECONDS_PER_PARTITION, SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
+from proxy.relay.traffic import Traffic
 from proxy.wire.edit import i32, uvarint
 from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.kio_messages import read_frame, response_type, versions
@@ -25,7 +28,7 @@ from tests.support.stories.fetching import (
     fetched,
     opened,
 )
-from tests.support.stories.playbook import START, Playbook
+from tests.support.stories.playbook import START, Playbook, Ports, drive
 
 SESSIONLESS = [version for version in versions(1) if version < 7]
 
@@ -187,6 +190,39 @@ def test_fetches_of_many_partitions_in_a_row_are_planned_seldom():
     # The broker waits for the rest of the client's time only.
     rest = [fetch(3 + number, {}, session=(OURS, 2 + number), max_wait_ms=300) for number in range(4)]
     play.to_broker(*rest)
+
+
+def test_many_connections_of_a_client_are_planned_in_turn():
+    """A pause for each of them would leave no time to others."""
+    engine, settings = Story().engine, {"plan_turns": PlanTurns()}
+    partitions = {(HOT, each): 1 for each in range(MAX_PARTITIONS)}
+    plays = []
+    for number in range(20):
+        user = "other" if number == 19 else "many"
+        play = Playbook(drive(engine, Ports(), Traffic(), principal=user, **settings))
+        plays.append(play.client(fetch(1, partitions, session=(0, 0))))
+    sent = [bool(play.relay.take_to_broker()) for play in plays]
+    assert sent == [True] + [False] * 18 + [True], "one of each user"
+    turn = MAX_PARTITIONS * plan_turns.SECONDS_PER_PARTITION
+    for number, play in enumerate(plays[1:19], 1):
+        play.at(number * turn * 0.99)
+        assert not play.relay.take_to_broker()
+        play.at(number * turn * 1.01)
+        assert play.relay.take_to_broker()
+
+
+def test_a_connection_that_ends_while_it_waits_gives_its_turn_back():
+    engine, settings = Story().engine, {"plan_turns": PlanTurns()}
+    partitions = {(HOT, each): 1 for each in range(MAX_PARTITIONS)}
+    plays = []
+    for number in range(3):
+        play = Playbook(drive(engine, Ports(), Traffic(), **settings))
+        plays.append(play.client(fetch(number, partitions, session=(0, 0))))
+    plays[2].relay.end()
+    late = Playbook(drive(engine, Ports(), Traffic(), **settings))
+    late.client(fetch(1, partitions, session=(0, 0)))
+    late.at(MAX_PARTITIONS * plan_turns.SECONDS_PER_PARTITION * 2.01)
+    assert late.relay.take_to_broker()
 
 
 def test_a_fetch_that_is_too_large_to_be_buffered_ends_the_connection():

@@ -145,7 +145,7 @@ class Buckets:
         while self._buckets and (
             len(self._buckets) >= BUCKETS_AT_MOST or self._name_bytes + size > NAME_BYTES_AT_MOST
         ):
-            self._make_room()
+            self._make_room(now)
         bucket = Bucket(
             quota=self.key,
             user=names[0],
@@ -256,19 +256,30 @@ class Buckets:
         for client in gone:
             del self._resolved[client]
 
-    def _make_room(self) -> None:
-        """Drop the least recently used eighth of the buckets."""
-        used = sorted([bucket.last_used for bucket in self._buckets.values()])
-        room = max(len(used) // _ROOM, 1)
-        before = used[min(room, len(used) - 1)]
-        idle = [names for names, bucket in self._buckets.items() if bucket.last_used < before]
-        if not idle:
-            # All were used at the same time: drop any eighth.
-            idle = list(self._buckets)[:room]
+    def _make_room(self, now: float) -> None:
+        """Drop the least recently used buckets, an eighth of all; those with a debt only if there are not
+        enough others. A client whose debt is forgotten may send again: another one could make up client ids
+        to have it forgotten.
+        """
+        room = max(len(self._buckets) // _ROOM, 1)
+        idle = _least_used(self._buckets, room)
+        idle = [names for names in idle if self._buckets[names].wait(now) <= 0.0]
+        if len(idle) <= room // 2:
+            without_debt = {names: each for names, each in self._buckets.items() if each.wait(now) <= 0.0}
+            idle = _least_used(without_debt if len(without_debt) >= room else self._buckets, room)
         for names in idle:
             self._drop(names)
         self._generation += 1
         self._resolved.clear()
+
+
+def _least_used(buckets: dict[tuple[str, str, str], Bucket], room: int) -> list[tuple[str, str, str]]:
+    """The names of the least recently used buckets, about `room` of them."""
+    used = sorted([bucket.last_used for bucket in buckets.values()])
+    before = used[min(room, len(used) - 1)]
+    names = [names for names, bucket in buckets.items() if bucket.last_used < before]
+    # All were used at the same time: any of them.
+    return names or list(buckets)[:room]
 
 
 def _size(names: tuple[str, str, str]) -> int:

@@ -16,6 +16,7 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.relay.bounds import lower_max_bytes, lower_max_wait
 from proxy.relay.exchange import Exchange, local_exchange
+from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.fetch.sessions import ALLOW, ANSWER, SESSION_MASK, WAIT, FetchSessions, GatedFetch
 from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
@@ -89,6 +90,7 @@ class FetchGate:
         engine: QuotaEngine,
         in_flight: InFlight,
         names: IdBudget,
+        turns: PlanTurns,
         between_brokers: bool = False,
         session_mask: int = SESSION_MASK,
     ) -> None:
@@ -97,6 +99,7 @@ class FetchGate:
         self._engine: Final = engine
         self._in_flight: Final = in_flight
         self._names: Final = names
+        self._turns: Final = turns
         self._between_brokers: Final = between_brokers
         self._fetches: FetchSessions | None = None
         """None while no quota omits partitions."""
@@ -159,7 +162,7 @@ class FetchGate:
         fetches = self._fetches
         if fetches is None:
             fetches = self._fetches = FetchSessions(
-                self._engine, self._names, self._between_brokers, self._session_mask
+                self._engine, self._names, self._turns, self._between_brokers, self._session_mask
             )
         elif not fetches.needed:
             self._fetches = None

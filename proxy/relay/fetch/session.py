@@ -217,6 +217,11 @@ class FetchSession:
 
     # Requests to the broker
 
+    @property
+    def planned(self) -> int:
+        """The number of partitions in a plan."""
+        return len(self._candidates)
+
     def plan(self, now: float) -> FetchPlan:
         """Ask the quotas which partitions to omit."""
         self._reclassify()

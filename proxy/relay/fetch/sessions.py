@@ -20,6 +20,7 @@ from proxy.quota.identity import Identity
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.free_sessions import MAX_SESSIONS, FreeSession, FreeSessions
 from proxy.relay.fetch.omittable import OmittablePartitions
+from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.fetch.session import FetchSession
 from proxy.relay.id_budget import IdBudget
 from proxy.wire.api_01_fetch import after_bounds
@@ -50,7 +51,8 @@ LEAST_WAIT_SECONDS: Final = 0.01
 """A fetch that waits asks the quotas at most this often, even if they name shorter waits."""
 SECONDS_PER_PARTITION: Final = 20e-6
 """A consumer's plan takes about a microsecond for each partition that quotas may omit. The next plan of the
-connection therefore waits for this time per partition, if that is LEAST_WAIT_SECONDS or more.
+connection therefore waits for this time per partition, if that is LEAST_WAIT_SECONDS or more. PlanTurns
+bounds the plans of all connections of a client.
 """
 NAMES_SECONDS: Final = 0.5
 """The longest time for which a consumer's fetch waits for topic names."""
@@ -121,6 +123,7 @@ class FetchSessions:
         self,
         engine: QuotaEngine,
         names: IdBudget,
+        turns: PlanTurns,
         between_brokers: bool = False,
         session_mask: int = SESSION_MASK,
     ) -> None:
@@ -137,6 +140,11 @@ class FetchSessions:
         """The partitions of the last full request: clients without sessions send only full requests."""
         self._plan_at = 0.0
         """The earliest time of the next plan for a consumer."""
+        self._turns: Final = turns
+        self._turn: tuple[float, Identity, int] | None = None
+        """The turn that the connection has taken and not used: when it is, of which client, and for how many
+        partitions.
+        """
 
     @property
     def needed(self) -> bool:
@@ -165,6 +173,9 @@ class FetchSessions:
             session.end()
         if self._last is not None:
             self._last.end()
+        if self._turn is not None:
+            self._turns.give_back(self._turn[1], self._turn[2])
+            self._turn = None
 
     def close(self, client_id: int) -> FetchSession | None:
         """The session is over."""
@@ -253,9 +264,12 @@ class FetchSessions:
         if session.replica_id < 0 and now < fetch.names_by and session.awaits_names():
             fetch.wake_at = min(now + LEAST_WAIT_SECONDS, fetch.names_by)
             return WAIT
-        if session.replica_id < 0 and now < self._plan_at:
-            fetch.wake_at = self._plan_at
-            return WAIT
+        if session.replica_id < 0:
+            turn_at = max(self._plan_at, self._turn_at(session.planned, fetch.exchange.client, now))
+            if now < turn_at:
+                fetch.wake_at = turn_at
+                return WAIT
+            self._turn = None
         plan = session.plan(now)
         pause = len(plan.items) * SECONDS_PER_PARTITION
         self._plan_at = now + pause if pause >= LEAST_WAIT_SECONDS else 0.0
@@ -279,6 +293,13 @@ class FetchSessions:
         wake_at = max(plan.ask_again_at, now + LEAST_WAIT_SECONDS, self._plan_at)
         fetch.wake_at = min(wake_at, fetch.answer_at) if plan.ask_again_at > 0.0 else fetch.answer_at
         return WAIT
+
+    def _turn_at(self, partitions: int, who: Identity, now: float) -> float:
+        """When the turn of the connection is; take one unless it has one."""
+        turn = self._turn
+        if turn is None:
+            turn = self._turn = (self._turns.take(who, partitions, now), who, partitions)
+        return turn[0]
 
     def _throttle(self, fetch: GatedFetch, plan: FetchPlan, now: float) -> None:
         """Create an empty response to a full fetch. One of its partitions can neither be fetched nor be in

@@ -8,6 +8,7 @@ from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.fetch.gate import FetchGate
+from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.id_budget import IdBudget
@@ -48,7 +49,7 @@ class Side:
         interception = Interception(
             quota_engine, in_flight, self.output, self.authentication, frozenset([OWN])
         )
-        gate = FetchGate(quota_engine, in_flight, IdBudget(TopicNames()), False, SESSION_MASK)
+        gate = FetchGate(quota_engine, in_flight, IdBudget(TopicNames()), PlanTurns(), False, SESSION_MASK)
         self.frames = frames or LargeFrames()
         self.buffer = RequestBuffer(
             quota_engine, self.output, self.authentication, interception, gate, self.frames

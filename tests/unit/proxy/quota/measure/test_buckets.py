@@ -226,6 +226,23 @@ def test_names_that_clients_make_up_are_bounded():
     assert "10.0.0.5" not in {bucket.ip for bucket in found}
 
 
+def test_names_that_clients_make_up_do_not_have_a_debt_forgotten():
+    each = buckets({QuotaEntity(None, DEFAULT): {KEY: 1.0}})
+    owes = each.find(who(client_id="owes"), 0.0)
+    owes.record(1e6, 0.0)
+    for number in range(2 * BUCKETS_AT_MOST):
+        each.find(who(client_id=str(number)), 1.0 + number / 1e6)
+    assert each.find(who(client_id="owes"), 3.0) is owes
+    assert len(each.live()) <= BUCKETS_AT_MOST
+
+
+def test_debts_are_forgotten_if_all_have_one():
+    each = buckets({QuotaEntity(None, DEFAULT): {KEY: 1.0}})
+    for number in range(BUCKETS_AT_MOST + 1):
+        each.find(who(client_id=str(number)), 0.0).record(1e6, 0.0)
+    assert len(each.live()) <= BUCKETS_AT_MOST
+
+
 def test_room_is_made_among_buckets_of_one_moment():
     each = buckets({QuotaEntity(None, None, DEFAULT): {KEY: 5.0}})
     for number in range(BUCKETS_AT_MOST + 1):

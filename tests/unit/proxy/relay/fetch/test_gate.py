@@ -5,6 +5,7 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.identity import Identity
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.gate import FetchGate
+from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
@@ -32,7 +33,7 @@ class Asking:
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(self.story.engine, self.traffic, self.output)
-        self.gate = FetchGate(self.story.engine, self.in_flight, IdBudget(self.story.names))
+        self.gate = FetchGate(self.story.engine, self.in_flight, IdBudget(self.story.names), PlanTurns())
 
     def forwards(self, partitions, session=(0, -1)):
         data = fetch(1, partitions, VERSION, session=session)
