@@ -111,7 +111,9 @@ class Quota:
         return False
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
-        """Charge a request that has been read, before it is forwarded."""
+        """Charge a request before it is forwarded. Not called for APIs that the relay does not read
+        (proxy.wire.registry).
+        """
         return ALLOW
 
     def give_back_request(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:

@@ -8,6 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.configs.create_topics import TopicCreations
 from proxy.admin.configs.store import ConfigsStore
+from proxy.admin.messages.create_topics import CreateTopics
 from proxy.admin.mutations.mutations import MAX_REQUEST_BYTES, ControllerMutations
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
@@ -353,7 +354,7 @@ async def test_malformed_request_and_response() -> None:
     with pytest.raises(Malformed):
         await kit.creations.answer(intercepted(frame[:-9]), kit.broker.broker())
     newer = bytearray(frame)
-    newer[LENGTH + 3] = 8
+    newer[LENGTH + 3] = CreateTopics.versions.newest + 1
     with pytest.raises(UnsupportedVersion):
         await kit.creations.answer(intercepted(bytes(newer)), kit.broker.broker())
     broker = kit.broker.broker()
