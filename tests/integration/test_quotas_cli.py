@@ -205,8 +205,16 @@ def test_log(kafka: EmbeddedKafka, quotas: Run) -> None:
     make_topic(kafka, "quota-log", partitions=2)
     assert quotas("log", "--topic", "quota-log").stdout.splitlines()[1:] == []
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
-    for at, (user, value) in enumerate([("alice", 1048576), (None, 5.5), ("alice", None)]):
-        key = {"kind": "client-quota", "entity": {"user": user}, "name": "producer_byte_rate"}
+    changes: list[tuple[dict[str, str | None], object]] = [
+        ({"user": "alice"}, 1048576),
+        ({"user": None}, 5.5),
+        ({"user": "alice"}, None),
+        ({"topic": "orders"}, "9"),
+        ({"broker": "1"}, "8"),
+    ]
+    for at, (entity, value) in enumerate(changes):
+        kind, name = ("client-quota", "producer_byte_rate") if "user" in entity else ("config", "a.config")
+        key = {"kind": kind, "entity": entity, "name": name}
         how = {
             "v": 1,
             "value": value,
@@ -224,8 +232,14 @@ def test_log(kafka: EmbeddedKafka, quotas: Run) -> None:
         ["1970-01-01T00:00:00Z", "user", "alice", "producer_byte_rate", "1048576"],
         ["1970-01-01T00:00:01Z", "user", "<default>", "producer_byte_rate", "5.5"],
         ["1970-01-01T00:00:02Z", "user", "alice", "producer_byte_rate", "removed"],
+        ["1970-01-01T00:00:03Z", "topic", "orders", "a.config", "9"],
+        ["1970-01-01T00:00:04Z", "broker", "1", "a.config", "8"],
     ]
     assert counts(shown) == [1]
+    for option, name, value in (("--of-topic", "orders", "9"), ("--of-broker", "01", "8")):
+        [_, only] = quotas("log", "--topic", "quota-log", option, name).stdout.splitlines()
+        assert only.split()[-1] == value
+    [_] = quotas("log", "--topic", "quota-log", "--of-topic-default").stdout.splitlines()
     of_default = quotas("log", "--topic", "quota-log", "--user-default", "--format", "json").stdout
     assert [json.loads(line)["value"] for line in of_default.splitlines()] == [5.5]
 

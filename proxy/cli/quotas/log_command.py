@@ -8,19 +8,22 @@ from typing import Final
 import click
 
 from proxy.cli.quotas.audit_log import AuditEntry, read_log
-from proxy.cli.quotas.entity import CLIENT_TYPES, Entity, show_entity, show_name
+from proxy.cli.quotas.entity import Entity, show_entity, show_name
 from proxy.cli.quotas.options import bootstrap_option, entity_options
 from proxy.cli.quotas.output import NOTHING, columns
 from proxy.cli.quotas.values import show_number, show_time
+from proxy.quota.limits import resources
 from proxy.upstream.cluster_access import ClusterAccess
 
 TOPIC: Final = "__quota_proxy_config"
+OF: Final = {resource: f"of-{resource}" for resource in (resources.TOPIC, resources.BROKER)}
+"""The options for topics and brokers: --topic names the topic with the log."""
 HEAD: Final = ("TIME", "BY", "CLIENT-ID", "FROM", "ENTITY", "QUOTA", "VALUE")
 
 
 @click.command()
 @bootstrap_option
-@entity_options(required=False, types=CLIENT_TYPES)
+@entity_options(required=False, names=OF)
 @click.option(
     "--topic",
     default=TOPIC,
@@ -37,6 +40,9 @@ HEAD: Final = ("TIME", "BY", "CLIENT-ID", "FROM", "ENTITY", "QUOTA", "VALUE")
 )
 def log(cluster: ClusterAccess, entity: Entity, topic: str, form: str) -> None:
     """Show who changed which quota, when, and from where; oldest first.
+
+    Options for entities select the changes that are shown, such as --user alice, or --of-topic orders for
+    those of a topic's quotas.
 
     Reads the topic in which quota proxies store changes. It is compacted: of several changes to one quota,
     only the last may be left.

@@ -1,9 +1,10 @@
 """Options that the commands share: the server, the entity, the expiry."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
@@ -93,28 +94,31 @@ def expiry_options(command: Command) -> Command:
     )(decorated)
 
 
-def entity_options(*, required: bool, types: Sequence[str] = TYPES) -> Callable[[Command], Command]:
+def entity_options(
+    *, required: bool, types: Sequence[str] = TYPES, names: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Command], Command]:
     """Add --user, --user-default and so on for these entity types, as kafka-configs has them. The command
-    gets them as one argument `entity`.
+    gets them as one argument `entity`. `names`: other names of the options, by entity type.
     """
-    kinds = {kind: NAMED[kind] for kind in types}
+    options = {kind: names.get(kind, kind) for kind in types}
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def wrapper(**values: Any) -> None:
-            named = {kind: values.pop(_variable(kind)) for kind in kinds}
-            default = {kind: values.pop(f"{_variable(kind)}_default") for kind in kinds}
-            entity = _entity(named, default)
+            named = {kind: values.pop(_variable(option)) for kind, option in options.items()}
+            default = {kind: values.pop(f"{_variable(option)}_default") for kind, option in options.items()}
+            entity = _entity(named, default, options)
             if required and not entity:
-                options = ", ".join(f"--{kind}" for kind in kinds)
-                raise click.UsageError(f"no entity; set {options}, or one of these with the suffix -default")
+                listed = ", ".join(f"--{option}" for option in options.values())
+                raise click.UsageError(f"no entity; set {listed}, or one of these with the suffix -default")
             command(entity=entity, **values)
 
         decorated: Command = wrapper
-        for kind, (metavar, named_help, what) in reversed(kinds.items()):
+        for kind, option in reversed(options.items()):
+            metavar, named_help, what = NAMED[kind]
             default_help = f"The default {what}: each {what} without a quota by name."
-            decorated = click.option(f"--{kind}-default", is_flag=True, help=default_help)(decorated)
-            decorated = click.option(f"--{kind}", metavar=metavar, help=named_help)(decorated)
+            decorated = click.option(f"--{option}-default", is_flag=True, help=default_help)(decorated)
+            decorated = click.option(f"--{option}", metavar=metavar, help=named_help)(decorated)
         return decorated
 
     return decorate
@@ -132,24 +136,27 @@ def _until(expires: str | None, duration: str | None) -> int | None:
         raise click.UsageError(f"{'--for' if expires is None else '--expires'}: {error}") from error
 
 
-def _variable(kind: str) -> str:
-    return kind.replace("-", "_")
+def _variable(option: str) -> str:
+    return option.replace("-", "_")
 
 
-def _entity(named: dict[str, str | None], default: dict[str, bool]) -> Entity:
+def _entity(named: dict[str, str | None], default: dict[str, bool], options: Mapping[str, str]) -> Entity:
     parts: list[tuple[str, str | None]] = []
     for kind, name in named.items():
+        option = options[kind]
         if name is not None and default[kind]:
-            raise click.UsageError(f"--{kind} and --{kind}-default exclude each other; keep one of them")
+            raise click.UsageError(f"--{option} and --{option}-default exclude each other; keep one of them")
         if name in ("", DEFAULT_IN_YAML):
-            raise click.UsageError(f"--{kind} requires a name; use --{kind}-default for the default entity")
+            raise click.UsageError(
+                f"--{option} requires a name; use --{option}-default for the default entity"
+            )
         if name is not None and kind == BROKER:
             name = broker_name(name)
             if name is None:
-                raise click.UsageError("--broker requires a broker's node id, such as 1")
+                raise click.UsageError(f"--{option} requires a broker's node id, such as 1")
         if name is not None or default[kind]:
             parts.append((kind, name))
-    alone = [kind for kind, _ in parts if kind in (TOPIC, BROKER)]
+    alone = [options[kind] for kind, _ in parts if kind in (TOPIC, BROKER)]
     if alone and len(parts) > 1:
         raise click.UsageError(f"--{alone[0]} excludes the other options for entities")
     return make_entity(parts)

@@ -27,6 +27,9 @@ from tests.unit.proxy.cli.quotas.fake_broker import FakeBroker
             "exclude each other",
         ),
         (["delete", "--user", "a", "--temporary", "x"], "omit the keys"),
+        (["log", "--of-topic", ""], "use --of-topic-default"),
+        (["log", "--of-broker", "one"], "--of-broker requires a broker's node id"),
+        (["log", "--of-topic", "a", "--user", "b"], "--of-topic excludes"),
         (["list", "--bootstrap", "nowhere"], "expected HOST:PORT, got 'nowhere'"),
     ],
 )
