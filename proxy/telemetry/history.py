@@ -1,7 +1,7 @@
 """History: the use of the busiest buckets over the last half hour, for the console.
 
-It is bounded: SERIES buckets, POINTS samples each. A bucket that has been idle for the whole time leaves, and
-where there are too many, the one that was busy the longest time ago.
+It is bounded: SERIES buckets, POINTS samples each. It drops buckets that have been idle for the whole time,
+and if there are too many, those that have been idle for the longest time.
 """
 
 from array import array

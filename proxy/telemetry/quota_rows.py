@@ -20,7 +20,7 @@ _SUMMED: Final = (
 
 
 def quota_row(broker: int, state: BucketState, now: float) -> Row:
-    """A row of /api/quotas: `entity` has the names that the bucket belongs to, and `broker` is null if all
+    """A row of /api/quotas. `entity` has the names to which the bucket belongs; `broker` is null if all
     brokers share the bucket.
     """
     names = {"user": state.user, "client-id": state.client_id, "ip": state.ip, "topic": state.topic}

@@ -9,8 +9,6 @@ import asyncio
 from time import monotonic
 from typing import Final, Generic, TypeVar, cast, final
 
-from mypy_extensions import i64 as native
-
 from proxy.relay.close_reasons import (
     CLIENT_CLOSED,
     DRAINED,
@@ -25,6 +23,7 @@ from proxy.server.connection.broker_side import BrokerSide
 from proxy.server.connection.drain import Drain, close_gently
 from proxy.server.connection.hang_up import hung_up
 from proxy.server.connection.host import ConnectionHost
+from proxy.server.connection.measured_reads import MeasuredReads, event_at
 from proxy.server.connection.pauses import (
     BROKER_FULL,
     CLIENT_FULL,
@@ -36,14 +35,6 @@ from proxy.server.connection.pauses import (
     Pauses,
 )
 
-MEASURED_EVERY: Final = 17
-"""Of so many reads from a client, one is measured: to ask for the time costs as much as a hundredth of a
-request. A prime, so that it does not keep in step with what a client does.
-"""
-LOOP_CLOCK_SECONDS: Final = 0.002
-"""How far the event loop's clock may be behind when it calls for an event: it counts milliseconds, and Linux
-may tell it the time of the last tick.
-"""
 C = TypeVar("C")
 """The connection; a parameter, so that this file needs not import it."""
 
@@ -83,8 +74,7 @@ class RelaySession(Generic[C]):
         """What the client has sent while another broker can still be chosen for the bootstrap port: nothing
         has reached a broker, and the client has no response. None afterwards.
         """
-        self._until_measured: native = 2
-        """How many reads from now on a request is measured. The broker is not connected at the first read."""
+        self._measured_reads: Final = MeasuredReads()
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._question: Final = BrokerQuestion(loop)
@@ -105,11 +95,7 @@ class RelaySession(Generic[C]):
             self._unrouted.append(data)
         now = self._time()
         self.heard_at = now
-        began = 0.0
-        self._until_measured -= 1
-        if self._until_measured == 0:
-            self._until_measured = MEASURED_EVERY
-            began = _event_at(now)
+        began = self._measured_reads.began(now)
         try:
             output = relay.receive_from_client(data, now)
         except RelayError as error:
@@ -157,7 +143,7 @@ class RelaySession(Generic[C]):
             return
         self.heard_at = now
         measured = relay.measured
-        began = 0.0 if measured is None else _event_at(now)
+        began = 0.0 if measured is None else event_at(now)
         try:
             output = relay.receive_from_broker(data, now)
         except RelayError as error:
@@ -409,10 +395,3 @@ class RelaySession(Generic[C]):
         """Drop the references to the relay and the connection: both sides are closed."""
         self.relay = None
         del self._connection
-
-
-def _event_at(now: float) -> float:
-    """The time at which the event loop learned of the event that it calls for, `now` by its own clock. Events
-    of other connections may have come first.
-    """
-    return min(monotonic(), now + LOOP_CLOCK_SECONDS)

@@ -144,7 +144,7 @@ def _is_locked(file: Path) -> bool:
 
 
 def _stamp(microseconds: int) -> str:
-    """A time since the epoch, as names of files have it."""
+    """A time since the epoch, in the form that file names have."""
     seconds = time.strftime("%Y%m%dT%H%M%S", time.gmtime(microseconds // 1_000_000))
     return f"{seconds}.{microseconds % 1_000_000:06}Z"
 

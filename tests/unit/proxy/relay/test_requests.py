@@ -1,4 +1,4 @@
-"""What tests/relay does not tell of the client's direction: whose fault an error is, and how it counts."""
+"""Requests: errors of the client, and how requests count. tests/relay has the stories of a connection."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What tests/relay does not tell of the broker's direction: errors, and the parts of a large response."""
+"""Responses: errors, and parts of a large response. tests/relay has the stories of a connection."""
 
 import pytest
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
-from proxy.server.connection.relay_session import MEASURED_EVERY
+from proxy.server.connection.measured_reads import MEASURED_EVERY
 from proxy.wire.api_keys import PRODUCE
 from tests.support.messages.exchanges import produce, produced
 from tests.support.stories.playbook import new_relay
