@@ -22,7 +22,7 @@ _NOTHING: Final = 0.001
 class _Known:
     """A bucket as of the last look at it."""
 
-    __slots__ = ("idle", "key", "looked_at", "paid", "used", "waited_at", "waiting")
+    __slots__ = ("idle", "key", "looked_at", "most_at", "paid", "used", "waited_at", "waiting")
 
     def __init__(self, key: str, paid: float, now: float) -> None:
         self.key: Final = key
@@ -31,10 +31,23 @@ class _Known:
         self.paid = paid
         """The same without the debt."""
         self.idle = False
-        """Whether it had no use and no waiting connection."""
+        """Whether it had no use and no waiting connection, and the others know that."""
         self.waiting = 0
+        self.most_at = 0.0
+        """When so many connections waited."""
         self.waited_at = 0.0
+        """When any connection waited."""
         self.looked_at = now
+
+    def wait(self, waiting: int, now: float) -> None:
+        """Take the number of connections that wait now."""
+        if waiting > 0:
+            self.waited_at = now
+            if waiting >= self.waiting or now - self.most_at > WAITED_SECONDS:
+                self.waiting = waiting
+                self.most_at = now
+        elif now - self.waited_at > WAITED_SECONDS:
+            self.waiting = 0
 
 
 @final
@@ -47,6 +60,11 @@ class LocalUses:
         self._found: dict[Bucket, _Known] = {}
         """As of this pass."""
         self._uses: list[LocalUse] = []
+        self._sharing: Sharing | None = None
+        self._lost = 0
+        """Of `_sharing`, as of this pass."""
+        self._again = False
+        """Whether this pass looks at idle buckets, too."""
         self._began = 0.0
         self._last_began = 0.0
 
@@ -54,6 +72,7 @@ class LocalUses:
         """Begin a pass over all live buckets."""
         self._found = {}
         self._uses = []
+        self._again = False
         self._last_began = self._began
         self._began = now
 
@@ -63,11 +82,15 @@ class LocalUses:
         Observed buckets are not shared. Buckets that are still idle take little time: clients may make up
         100,000 client ids.
         """
+        if sharing is not self._sharing or sharing.lost != self._lost:
+            self._sharing = sharing
+            self._lost = sharing.lost
+            self._again = True
         for bucket in buckets:
             if not _shared(bucket):
                 continue
             entry = self._known.get(bucket)
-            if entry is None or not entry.idle or entry.used != bucket.used:
+            if entry is None or not entry.idle or entry.used != bucket.used or self._again:
                 entry = self._look_at(bucket, entry, node_id, sharing, now)
             self._found[bucket] = entry
             if divide:
@@ -79,11 +102,7 @@ class LocalUses:
         paid = bucket.used - bucket.debt(now)
         if entry is None:
             entry = _Known(bucket_key(node_id, bucket), paid, now)
-        waiting = bucket.waiting(now)
-        if waiting > 0 or now - entry.waited_at > WAITED_SECONDS:
-            entry.waiting = max(waiting, entry.waiting if now - entry.waited_at <= WAITED_SECONDS else 0)
-            if waiting > 0:
-                entry.waited_at = now
+        entry.wait(bucket.waiting(now), now)
         # An idle bucket was not looked at in the last pass, but then it had no use.
         elapsed = max(now - max(entry.looked_at, self._last_began), 1e-3)
         rate = max(paid - entry.paid, 0.0) / elapsed
@@ -95,7 +114,7 @@ class LocalUses:
         entry.paid = paid
         entry.used = bucket.used
         entry.looked_at = now
-        entry.idle = rate == 0.0 and entry.waiting == 0
+        entry.idle = rate == 0.0 and entry.waiting == 0 and sharing.knows_idle(entry.key)
         use = LocalUse(key=entry.key, limit=bucket.whole_limit, used=paid, rate=rate, waiting=entry.waiting)
         if sharing.hot(use):
             self._uses.append(use)

@@ -97,6 +97,10 @@ class Sharing:
         self._read_by_all = 0
         self._number = reported
         self._first_number: Final = reported
+        self._returned = reported
+        """The number of this process's last report that was read from the log."""
+        self.lost = 0
+        """How often a report of this process was found lost: idle buckets have to be reported again, too."""
         self._told: Final[dict[str, BucketReport]] = {}
         self._first = 0
         """The place of the first bucket that did not fit in the last report."""
@@ -172,8 +176,8 @@ class Sharing:
             changed = members.see(report.instance, report.number, report.read_to, now, report.newer)
             gone = []
         gone += members.expire(now)
-        if report.instance == self.instance and report.number >= self._stalled_until:
-            self._stalled_until = 0
+        if report.instance == self.instance:
+            self._see_own(report.number)
         entries: list[BucketReport] = [] if self._alone else report.buckets
         buckets: list[SharedBucket] = []
         for entry in entries:
@@ -192,6 +196,16 @@ class Sharing:
         self._newer = report.newer or (self._newer and len(members.newer()) > 0)
         self._read_by_all = members.read_by_all()
         self._forget_cooled()
+
+    def _see_own(self, number: int) -> None:
+        """A report of this process has come back."""
+        if number >= self._stalled_until:
+            self._stalled_until = 0
+        if number > self._returned + 1:
+            # One before it was lost. What it said may not change again, so it is said once more.
+            self._told.clear()
+            self.lost += 1
+        self._returned = number
 
     def part(self, key: str) -> float:
         """The part of the bucket's limit that this process may use, above 0.0 and at most about 1.1."""
@@ -222,6 +236,13 @@ class Sharing:
         if use.waiting > 0 or use.key in self._hot:
             return True
         return use.rate > HOT_PART * self.part(use.key) * use.limit
+
+    def knows_idle(self, key: str) -> bool:
+        """Whether the others know that this process does not use a bucket."""
+        if key not in self._hot:
+            return True
+        told = self._told.get(key)
+        return told is not None and told.demand == 0.0
 
     def report(
         self, uses: Iterable[LocalUse], now: float, leaving: bool = False, applied: int | None = None

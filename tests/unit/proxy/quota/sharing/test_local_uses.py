@@ -8,7 +8,7 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.sharing.local_uses import WAITED_SECONDS, LocalUses, bucket_key, hold
-from proxy.quota.sharing.reports import Report
+from proxy.quota.sharing.reports import SATURATED, BucketReport, Report
 from proxy.quota.sharing.sharing import LocalUse, Sharing
 from proxy.store.share_records import MAX_NAME
 
@@ -53,6 +53,18 @@ def test_connections_count_as_waiting_for_a_while() -> None:
     assert look(uses, [ours], 12.0 + WAITED_SECONDS) == []
 
 
+def test_connections_that_have_gone_do_not_count_because_others_wait() -> None:
+    uses, ours = LocalUses(), bucket(limit=1000.0)
+    stays, *go = [client(name) for name in "abcd"]
+    for each in (*go, stays):
+        ours.record(1000.0, 10.0, each)
+    assert look(uses, [ours], 10.1)[0].waiting == 3
+    for tenth in range(1, 50):
+        ours.record(100.0, 10.1 + tenth / 10, stays)
+        found = look(uses, [ours], 10.1 + tenth / 10)
+    assert found[0].waiting == 1
+
+
 def test_without_tokens_one_connection_waits() -> None:
     uses, ours = LocalUses(), bucket(rule=RateRule())
     ours.record(10_000.0, 10.0, client("c"))
@@ -68,6 +80,27 @@ def test_idle_buckets_are_not_reported_until_they_are_used_again() -> None:
     ours.record(150.0, 12.5, client("c"))
     [use] = look(uses, [ours], 13.0)
     assert (use.rate, use.waiting) == (pytest.approx(150.0), 0)
+
+
+def test_a_bucket_is_reported_until_the_others_know_that_it_is_idle() -> None:
+    uses, ours = LocalUses(), bucket()
+    sharing = Sharing("a")
+    for number, name in enumerate(("a", "b") * 10):
+        report = sharing.report([], number / 10) if name == "a" else None
+        if report is None:
+            report = Report(instance="b", number=number, read_to=number, buckets=[])
+        sharing.see(report, number, number * 100)
+    hot = BucketReport(key=bucket_key(1, ours), limit=100.0, used=0.0, demand=SATURATED, waiting=1)
+    sharing.see(Report(instance="b", number=100, read_to=20, buckets=[hot]), 20, 2000)
+    look(uses, [ours], 9.0, sharing)
+    ours.record(0.1, 10.0)
+    assert len(look(uses, [ours], 10.0, sharing)) == 1
+    found = look(uses, [ours], 11.0, sharing)
+    assert [len(look(uses, [ours], 11.0 + at, sharing)) for at in range(3)] == [1, 1, 1]
+    sharing.report(found, 14.0)
+    assert [len(look(uses, [ours], 15.0 + at, sharing)) for at in range(3)] == [1, 0, 0]
+    sharing.lost += 1
+    assert len(look(uses, [ours], 18.0, sharing)) == 1
 
 
 def test_a_bucket_with_a_debt_is_not_idle() -> None:

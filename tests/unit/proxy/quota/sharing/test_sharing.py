@@ -139,6 +139,22 @@ def test_demand_moves_the_limit_and_goes_back() -> None:
     assert a.part(KEY) == b.part(KEY) == 0.5
 
 
+def test_what_a_lost_report_said_is_said_again() -> None:
+    world, a, b = two()
+    for used in range(1, 6):
+        world.turn(a=use(waiting=1, used=used * 10.0), b=use(rate=40.0, used=used * 8.0))
+    assert a.part(KEY) < 0.6
+    assert not b.knows_idle(KEY)
+    lost = b.report([use(used=40.0)], world.now)
+    assert lost is not None
+    assert lost.buckets
+    for used in range(6, 16):
+        world.turn(a=use(waiting=1, used=used * 20.0), b=use(used=40.0))
+    assert b.lost == 1
+    assert b.knows_idle(KEY)
+    assert a.part(KEY) > 0.8
+
+
 def test_a_part_does_not_grow_before_the_other_process_has_read_why() -> None:
     world, a, b = two()
     del world.processes["b"]
