@@ -27,7 +27,7 @@ API_KEYS: Final = 256
 MAX_TOPIC_NAME: Final = 249
 """Kafka's limit for topic names. A longer name, which no topic has, counts under REST."""
 MAX_CLIENT_NAME: Final = 1024
-"""Of a user name or a client id. Kafka has no limit; longer names count under REST."""
+"""The maximum length of a user name or a client id. Kafka has none; longer names count under REST."""
 REST: Final = "<rest>"
 """The name of everything without a count of its own. No Kafka topic can have this name."""
 
@@ -192,13 +192,17 @@ class ClientUsage:
         return size
 
     def divide_in(self, api_key: native, items: list[Item]) -> None:
-        """Of bytes from the client that have just been counted, these are partitions' records."""
+        """Assign records to their partitions; their bytes from the client have just been counted without a
+        partition.
+        """
         size = self.records_in(api_key, items)
         if size > 0:
             self._api(api_key).bytes_in -= size
 
     def divide_out(self, api_key: native, items: list[Item]) -> None:
-        """Of bytes for the client that have just been counted, these are partitions' records."""
+        """Assign records to their partitions; their bytes for the client have just been counted without a
+        partition.
+        """
         size = self.records_out(api_key, items)
         if size > 0:
             self._api(api_key).bytes_out -= size

@@ -24,7 +24,7 @@ class Verdict:
         self.bucket: Final = bucket
         """The bucket that the verdict comes from: of several, the one with the longest wait."""
         self.closes: Final = closes
-        """Of a new connection: whether it is closed after the wait, and not served."""
+        """Whether a new connection is closed after the wait, and not served."""
 
         self.ahead_seconds: Final = ahead_seconds
         """The first part of the wait, for a debt that was there before: a Produce request is forwarded after

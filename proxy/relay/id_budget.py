@@ -21,7 +21,7 @@ BUDGET_SECONDS: Final = 1.0
 
 @final
 class IdBudget:
-    """Of one connection."""
+    """The budget of one connection."""
 
     __slots__ = ("_left", "_names", "_until")
 

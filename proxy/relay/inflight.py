@@ -143,7 +143,7 @@ class InFlight:
         return exchange
 
     def take_late_response(self, correlation_id: int) -> Exchange:
-        """The same after the end of the connection, when the proxy answers nothing itself any more."""
+        """As take_response(), after the end of the connection: the proxy answers nothing itself any more."""
         exchange = self._first
         while exchange is not None and exchange.local and exchange is not self._asked:
             self._remove(exchange)

@@ -23,7 +23,7 @@ from proxy.wire.views import ResponseView
 
 @final
 class LateResponses:
-    """Of one connection, for the rest of what its broker sends."""
+    """Reads the rest of what the broker of one connection sends."""
 
     def __init__(
         self,

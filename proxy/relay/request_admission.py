@@ -44,7 +44,7 @@ from proxy.wire.views import RequestView
 
 @final
 class RequestAdmission:
-    """Of one connection. Requests come one after the other: none comes while one waits."""
+    """The admission of one connection. Requests come one after the other: none comes while one waits."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ response (request.timeout.ms), and their time begins when they send the request.
 
 @final
 class RequestBuffer:
-    """Of one connection, for one request at a time."""
+    """The buffer of one connection, for one request at a time."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class RequestBuffer:
         self._large: Final = LargeFrame(large_frames)
         """The memory of a request with more than MAX_BUFFERED_FRAME_BYTES."""
         self._first_part: Frame | None = None
-        """Of the request that waits for memory."""
+        """The first part of the request that waits for memory."""
 
     def takes(self, part: Frame) -> bool:
         """Whether a large request is read only when it is complete, because the proxy answers it or a quota

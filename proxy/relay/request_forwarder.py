@@ -14,7 +14,7 @@ from proxy.wire.views import RequestView
 
 @final
 class RequestForwarder:
-    """Of one connection. Times are the relay's `now`."""
+    """The forwarder of one connection. Times are the relay's `now`."""
 
     def __init__(self, output: RelayOutput, traffic: Traffic) -> None:
         self._output: Final = output

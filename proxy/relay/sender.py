@@ -10,7 +10,7 @@ from proxy.wire.apis import RequestHeader
 
 @final
 class Sender:
-    """Of one connection. A request may change the client id, and a login the principal."""
+    """The sender of one connection. A request may change the client id, and a login the principal."""
 
     __slots__ = ("_node_id", "_traffic", "client")
 

@@ -40,7 +40,7 @@ NO_TOPICS: Final[TopicIds] = frozenset()
 
 @final
 class UnnamedTopics:
-    """Of one connection, on which one request waits at a time."""
+    """The waits of one connection, on which one request waits at a time."""
 
     def __init__(self, engine: QuotaEngine, names: TopicNames, budget: IdBudget) -> None:
         self._engine: Final = engine

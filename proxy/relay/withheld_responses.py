@@ -27,7 +27,7 @@ _ADDRESSES: Final = Unchanged()
 
 @final
 class WithheldResponses:
-    """Of one connection."""
+    """Withholds responses of one connection."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ CHANGE: Final = "change"
 READING: Final = (OVERVIEW, CONFIGURED, EXPLAIN)
 """Requests that change nothing."""
 MAX_BODY: Final = 64 << 10
-"""Of a change, in bytes."""
+"""The maximum size of a change, in bytes."""
 
 
 class ConsoleRequest(msgspec.Struct, array_like=True, frozen=True):

@@ -72,7 +72,7 @@ class _PlannedResource:
     forwarded: list[ConfigOp]
     """The configs for the broker."""
     change: ConfigChange | None = None
-    """Of the quota configs; None if there is nothing to change."""
+    """The change of the quota configs; None if there is nothing to change."""
     rejection: AlterResult | None = None
 
     @property

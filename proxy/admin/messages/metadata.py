@@ -27,7 +27,7 @@ class MetadataRequest:
     """A request."""
 
     version: int
-    """Of the frames that this class writes: at least ALLOWS_FROM."""
+    """The version of the frames that this class writes: at least ALLOWS_FROM."""
     names: list[str]
     """The topics that it asks for by name, each once; empty if it can create none."""
     head: bytes

@@ -31,7 +31,7 @@ class RateWindow:
     def __init__(self, samples: int = 11, seconds: float = 1.0) -> None:
         self.samples: Final = samples
         self.seconds: Final = seconds
-        """Of each sample."""
+        """The length of a sample."""
 
     @property
     def total_seconds(self) -> float:

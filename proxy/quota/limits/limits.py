@@ -39,7 +39,9 @@ class Limits:
         self._scope = ""
         """The only scope of these limits; empty for both."""
         self._prefix_lengths: list[int] = []
-        """Of the networks that have a quota, the longest first; some of them may have lost it since."""
+        """The prefix lengths of the networks with a quota, longest first; some networks may have lost their
+        quota since.
+        """
         self._apply(quotas)
 
     def with_changes(self, changes: Mapping[QuotaEntity, Mapping[str, float | None]]) -> "Limits":

@@ -19,7 +19,7 @@ _LARGEST: Final = 2**63 - 1
 _LARGEST_NODE_ID: Final = 2**31 - 1
 _NODE_ID_DIGITS: Final = 10
 _MOST_DIGITS: Final = 100
-"""Of a number that is parsed at all: int() of a long text takes quadratic time."""
+"""The digits of the longest number that is parsed: int() of a long text takes quadratic time."""
 TRUE: Final = "true"
 FALSE: Final = "false"
 

@@ -133,7 +133,7 @@ class _Windowed:
         # the CPU's caches, and loading one more cache line costs as much as all of record().
         self._at: native = -_NEVER
         self._start: native = -_NEVER
-        """Of the current sample, as the next two."""
+        """The start of the current sample; the next two fields are its last use and its value."""
         self._last: native = -_NEVER
         self._value = 0.0
         self._window: Final[native] = window

@@ -36,13 +36,15 @@ this many, those without a debt are removed, or all if few are without one.
 REJECTED_SECONDS: Final = 1.0
 """How long after a rejection metrics show the bucket as throttled, since there is no wait to show."""
 LONGEST_MUTE_SECONDS: Final = 1.0
-"""Of a connection whose request was rejected. Clients retry after as long."""
+"""The longest mute of a connection whose request was rejected. Clients retry after about this time."""
 MUTES_IN_TIMEOUT: Final = 8.0
 """A mute is at most this part of the request's timeout. A request may be sent while reading ends, and be read
 after the mute: it waits for up to two of them.
 """
 LEAST_MUTE_SECONDS: Final = 0.1
-"""Of a client that waits for longer; also where its timeout is shorter than any client's."""
+"""The shortest mute of a client that would wait for longer, also if the timeout in its request is shorter
+than any client's.
+"""
 
 
 @final

@@ -29,7 +29,7 @@ class _Known:
         self.used = 0.0
         """Bucket.used."""
         self.paid = paid
-        """The same without the debt."""
+        """Bucket.used without the debt."""
         self.idle = False
         """Whether it had no use and no waiting connection, and the others know that."""
         self.waiting = 0
@@ -56,9 +56,9 @@ class LocalUses:
 
     def __init__(self) -> None:
         self._known: dict[Bucket, _Known] = {}
-        """As of the last whole pass."""
+        """The buckets as of the last complete pass."""
         self._found: dict[Bucket, _Known] = {}
-        """As of this pass."""
+        """The buckets as of this pass."""
         self._uses: list[LocalUse] = []
         self._sharing: Sharing | None = None
         self._lost = 0

@@ -49,7 +49,7 @@ class SharedBucket:
     def __init__(self, limit: float, in_force: InForce, now: float) -> None:
         self.limit = limit
         self.reported_at = now
-        """Of the last report by any process, on the log's clock."""
+        """The time of the last report by any process, on the log's clock."""
         self.in_force: Final = in_force
         self._credit = 0.0
         """The units that were not used; below zero, the units that were used beyond the limit."""
@@ -58,7 +58,7 @@ class SharedBucket:
         self._demands: Final[list[Demand]] = []
         self._divided = False
         self._silent_share = 0.0
-        """Of each process that has not reported the bucket."""
+        """The share of each process that has not reported the bucket."""
         self.excess = 1.0
         """The sum of the shares, as a part of the limit, if credit makes it more than the limit."""
 

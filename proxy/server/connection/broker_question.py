@@ -6,7 +6,7 @@ from typing import Final, final
 
 @final
 class BrokerQuestion:
-    """Of one connection, with one request at a time."""
+    """The questions of one connection, one at a time."""
 
     __slots__ = ("_loop", "_response")
 

@@ -17,7 +17,7 @@ may return the time of the last tick.
 
 @final
 class MeasuredReads:
-    """Of one connection."""
+    """Counts the reads of one connection."""
 
     __slots__ = ("_left",)
 

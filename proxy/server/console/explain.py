@@ -25,7 +25,7 @@ from proxy.store.quota_store import QuotaStore
 
 Explained = dict[str, Any]
 _LENGTHS: Final = list(range(128, -1, -1))
-"""Of all networks around an address."""
+"""The prefix lengths of all networks around an address."""
 
 
 def explain_client(

@@ -10,7 +10,7 @@ from proxy.telemetry.loop_lag import BOUNDS, LoopLag
 from proxy.telemetry.metrics.series import PREFIX
 
 REGISTRY: Final = CollectorRegistry(auto_describe=False)
-"""Of the families that prometheus_client makes: `process_*` and `python_*`, under their usual names."""
+"""The registry of prometheus_client's own families: `process_*` and `python_*`, under their usual names."""
 ProcessCollector(registry=REGISTRY)
 PlatformCollector(registry=REGISTRY)
 GCCollector(registry=REGISTRY)

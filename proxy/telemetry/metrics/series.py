@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from proxy.quota.usage import REST
 
 PREFIX: Final = "quota_proxy_"
-"""Of the names of all families."""
+"""The prefix of the names of all families."""
 MAX_SERIES: Final = 1000
 """Series of one family with entity or partition labels. Prometheus stores each for hours, so labels that
 clients can invent have to be bounded; the smallest series beyond are added up under REST."""
