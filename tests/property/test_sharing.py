@@ -64,6 +64,37 @@ def test_a_steady_client_within_its_fair_part_is_not_throttled() -> None:
     assert mean(simulation.rates(since)) == pytest.approx(simulation.limit, rel=0.02)
 
 
+@pytest.mark.parametrize("count", [3, 8])
+@pytest.mark.parametrize(
+    ("connected", "paused", "everywhere"),
+    [
+        (0.05, 0.0, False),  # each request on a new connection, to the next process
+        (0.2, 0.0, True),  # new connections to all processes all the time
+        (1.0, 0.0, False),  # to the process that has been idle
+        (1.0, 2.0, True),  # a burst on all processes at the same moment
+    ],
+)
+def test_a_client_that_connects_anew_gets_no_more(
+    count: int, connected: float, paused: float, everywhere: bool
+) -> None:
+    simulation = Simulation(count)
+    processes = [simulation.start(name) for name in "abcdefgh"[:count]]
+    simulation.run(5.0)
+    since = simulation.now
+    turn = 0
+    while simulation.now < since + 45.0:
+        turn += 1
+        for process in processes if everywhere else [processes[turn % count]]:
+            process.connect(2, SIZE, simulation.now, waits=True)
+        simulation.run(connected)
+        for process in processes:
+            process.connections = []
+        simulation.run(paused)
+    burst = simulation.limit / 15.0
+    assert max(simulation.rates(since, 15.0)) <= 1.05 * (simulation.limit + burst)
+    assert mean(simulation.rates(since)) <= 1.05 * simulation.limit
+
+
 def test_demand_that_moves_has_the_limit_within_two_seconds() -> None:
     simulation, (a, b, _) = three()
     a.connect(4, SIZE, simulation.now)

@@ -107,10 +107,15 @@ class Process:
         self._report_at = self.start
         self._divide(self.start)
 
-    def connect(self, count: int, size: float, now: float, entity: int = 0) -> None:
+    def connect(self, count: int, size: float, now: float, entity: int = 0, *, waits: bool = False) -> None:
+        """Add connections. With `waits`, the first request of each waits until the debt that is there is
+        paid, as in the relay.
+        """
+        bucket = self.buckets[entity]
+        ready_at = now + bucket.wait(now + self.skew) if waits else now
         for number in range(count):
             who = Identity("user", f"{self.name}-{number}", "10.0.0.1")
-            self.connections.append(Connection(who, size, self.buckets[entity], entity, ready_at=now))
+            self.connections.append(Connection(who, size, bucket, entity, ready_at=ready_at))
 
     def resume(self, now: float) -> None:
         """Run again after a stop; the first records arrive a little later."""
@@ -162,6 +167,8 @@ class Process:
             if connection.ready_at > now:
                 return
             connection.debt = None
+        elif now < connection.ready_at:
+            return
         bucket = connection.bucket
         seconds = self._use(bucket, connection.size, now, connection.who, connection.entity)
         if seconds > 0.0:
