@@ -31,7 +31,7 @@ BEFORE_END: Final = 5000
 """How many of the last records a process reads at its start: more than all processes write while a lease
 lasts. What is older has no effect.
 """
-UNSENT_AT_MOST: Final = 10
+UNSENT_AT_MOST: Final = 20
 """Further reports are dropped."""
 AT_ONCE: Final = 100
 """After a report with more buckets, the event loop gets a turn."""

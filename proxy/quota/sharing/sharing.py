@@ -45,9 +45,9 @@ _DEMAND_FACTOR: Final = 1.25
 """The demand of a bucket whose requests do not wait is this many times its use, so that the use can grow
 before the next report.
 """
-REPORT_BYTES: Final = 512 << 10
-"""The approximate maximum size of a report's buckets. Brokers and producers reject a record over 1 MiB, and
-if no report of a process arrives, the others treat the process as gone.
+REPORT_BYTES: Final = 64 << 10
+"""The approximate maximum size of a report's buckets. Each process reads a report in one turn of its event
+loop, in a millisecond or two, and clients may make up thousands of client ids.
 """
 _NUMBERS_BYTES: Final = 100
 """The size of a bucket's numbers in a report, in bytes."""
@@ -127,6 +127,11 @@ class Sharing:
     def reported(self) -> int:
         """How many reports the process has sent."""
         return self._number
+
+    @property
+    def more(self) -> bool:
+        """Whether the last report() had no room for all that is to be said."""
+        return self._first > 0
 
     @property
     def read_to(self) -> int:

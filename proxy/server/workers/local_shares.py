@@ -13,6 +13,9 @@ from proxy.store.records import Unreadable
 from proxy.store.share_records import decode_report, encode_report
 from proxy.store.skipped_records import SkippedRecords
 
+AT_ONCE: Final = 100
+"""After a report of more buckets, the event loop gets a turn."""
+
 
 class LocalShares:
     """run() follows the log; append() writes to it."""
@@ -45,6 +48,8 @@ class LocalShares:
                 self.skipped.skip(None, record.offset, str(error))
             else:
                 see(report, record.offset, record.timestamp_ms)
+                if len(report.buckets) > AT_ONCE:
+                    await asyncio.sleep(0)
 
     def append(self, report: Report) -> None:
         """Write a report, without waiting for it."""

@@ -15,6 +15,7 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.sharing.reports import Report
+from proxy.quota.sharing.sharing import REPORT_BYTES
 from proxy.quota.sharing.waterfill import RESERVE
 from proxy.server import limit_sharing
 from proxy.server.limit_sharing import LimitSharing
@@ -263,3 +264,23 @@ async def test_a_pass_over_many_buckets_lets_the_event_loop_run(
         await asyncio.wait_for(sharing.joined.wait(), 30)
         monkeypatch.setattr(asyncio, "sleep", counted)
         await reached(lambda: turns >= 99, "a turn after each slice")
+
+
+async def test_thousands_of_buckets_take_several_reports_in_one_pass(start: Start) -> None:
+    """The others read each report in one turn of their event loop."""
+    ids = [f"{number}".ljust(200, "x") for number in range(2000)]
+    engines = quota_engines()
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        (one, _), _ = start(broker, "a", engines=engines), start(broker, "b")
+        await reached(lambda: one.instances == 2, "two processes")
+        now = asyncio.get_running_loop().time()
+        for name in ids:
+            who = Identity("u", name, "10.0.0.1")
+            engines.engine(1, now).admit(RequestView(PRODUCE, 9, 1, name, int(100 * LIMIT)), who, now)
+
+        def told() -> list[int]:
+            reports = [decode_report(value) for value in broker.values]
+            return [len(each.buckets) for each in reports if each.instance.startswith("a/")]
+
+        await reached(lambda: sum(told()) >= len(ids), "all of them")
+        assert max(told()) * 300 <= REPORT_BYTES

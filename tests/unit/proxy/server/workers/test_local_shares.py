@@ -2,9 +2,9 @@
 
 import asyncio
 
-from proxy.quota.sharing.reports import Report
+from proxy.quota.sharing.reports import BucketReport, Report
 from proxy.server.workers.channel import Record
-from proxy.server.workers.local_shares import LocalShares
+from proxy.server.workers.local_shares import AT_ONCE, LocalShares
 from proxy.store.share_records import encode_report
 from proxy.tasks import Tasks
 
@@ -33,6 +33,13 @@ async def test_records_are_handed_over_and_a_gap_begins_anew() -> None:
     records = [Record(offset, 10 * offset, encode_report(report(offset))) for offset in (4, 5, 9)]
     found, _ = await seen(*records)
     assert found == [(4, 4, 40), (5, 5, 50), "anew", (9, 9, 90)]
+
+
+async def test_other_work_runs_after_a_long_report() -> None:
+    bucket = BucketReport(key="k", limit=1.0, used=1.0, demand=1.0, waiting=0)
+    long = Report(instance="a/1", number=1, read_to=0, buckets=[bucket] * (AT_ONCE + 1))
+    found, _ = await seen(*[Record(offset, offset, encode_report(long)) for offset in range(3)])
+    assert len(found) == 1, "one turn of the event loop"
 
 
 async def test_what_is_no_report_is_skipped() -> None:
