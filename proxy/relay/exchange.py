@@ -61,7 +61,6 @@ class Exchange:
         "local",
         "local_response",
         "next",
-        "proxy_seconds",
         "rejection",
         "request",
         "sent_at",
@@ -109,8 +108,6 @@ class Exchange:
         """For how long the quotas make the client wait because of the request, until this has been
         counted.
         """
-        self.proxy_seconds = 0.0
-        """How long the proxy took to forward the request; 0.0 if this has not been measured."""
         self.grant: FetchGrant | None = None
         """For a consumer's fetch: the bytes that its quotas allow; None if no quota limits it."""
         self.full_fetch = True

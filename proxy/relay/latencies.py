@@ -9,17 +9,20 @@ from proxy.relay.count import Count
 
 BOUNDS: Final = 16
 """Each bound is twice the one before: so the bucket of a time needs no search."""
+TOLERANCE: Final = 0.001
+"""In units: times on a bound belong below it, and differences of doubles are not exact."""
 
 
 @final
 class Histogram:
     """Times by size. Bucket n has those of at most 2^n units, and the last one all longer times."""
 
-    __slots__ = ("counts", "total_seconds", "unit_us")
+    __slots__ = ("_per_second", "_unit_us", "counts", "total_seconds")
 
-    def __init__(self, unit_us: native) -> None:
-        self.unit_us: Final[native] = unit_us
-        """The first bound, in microseconds."""
+    def __init__(self, unit_us: int) -> None:
+        """`unit_us`: the first bound, in microseconds."""
+        self._unit_us: Final = unit_us
+        self._per_second: Final = 1e6 / unit_us
         self.counts: Final = [Count() for _ in range(BOUNDS + 1)]
         self.total_seconds = 0.0
 
@@ -28,9 +31,7 @@ class Histogram:
         if seconds < 0.0:
             seconds = 0.0
         self.total_seconds += seconds
-        # Rounded, because differences of doubles are not exact, and times on a bound belong below it.
-        rounded: native = int(seconds * 1e6 + 0.5)
-        units = (rounded - 1) // self.unit_us
+        units: native = int(seconds * self._per_second - TOLERANCE)
         bucket: native = 0
         while units > 0 and bucket < BOUNDS:
             units >>= 1
@@ -40,7 +41,7 @@ class Histogram:
     @property
     def bounds(self) -> list[float]:
         """The upper bounds of all buckets but the last, in seconds."""
-        return [int(self.unit_us) * 2**bucket / 1e6 for bucket in range(BOUNDS)]
+        return [self._unit_us * 2**bucket / 1e6 for bucket in range(BOUNDS)]
 
     @property
     def cumulative(self) -> list[int]:
@@ -57,13 +58,15 @@ class Histogram:
 class Latencies:
     """A histogram for each API that has been used."""
 
-    def __init__(self, unit_us: native) -> None:
-        self._unit_us: Final[native] = unit_us
+    def __init__(self, unit_us: int) -> None:
+        self._unit_us: Final = unit_us
         self._by_api: Final[list[Histogram | None]] = [None] * API_KEYS
 
     def note(self, api_key: native, seconds: float) -> None:
         """Count a time, in seconds. All unknown APIs count as one."""
-        key = api_key if 0 <= api_key < API_KEYS else API_KEYS - 1
+        key: native = api_key
+        if key < 0 or key >= API_KEYS:
+            key = API_KEYS - 1
         histogram = self._by_api[key]
         if histogram is None:
             histogram = self._by_api[key] = Histogram(self._unit_us)

@@ -211,24 +211,18 @@ class Relay:
 
     # Time in the proxy, which the shell measures for some of the requests
 
-    def note_request_seconds(self, seconds: float, now: float) -> None:
-        """Note how long the call at `now`, and what followed it, took, for the last request that it
-        forwarded.
-        """
+    def forwarded_last(self, now: float) -> Exchange | None:
+        """Return the last request that the call at `now` has forwarded; None if there is none."""
         last = self._in_flight.last
-        if last is not None and last.sent_at == now and not last.local:
-            last.proxy_seconds = seconds
+        return last if last is not None and last.sent_at == now and not last.local else None
 
-    @property
-    def measured(self) -> Exchange | None:
-        """The exchange whose response is due next, if its request has been measured."""
-        first = self._in_flight.first
-        return first if first is not None and first.proxy_seconds > 0.0 else None
+    def is_next(self, exchange: Exchange) -> bool:
+        """Whether the response to this request is due next."""
+        return self._in_flight.first is exchange
 
-    def note_response_seconds(self, exchange: Exchange, seconds: float) -> None:
-        """Count a measured exchange, if its response has arrived: `seconds` is how long this took."""
-        if self._in_flight.first is not exchange:
-            self._proxy_times.note(exchange.api_key, exchange.proxy_seconds + seconds)
+    def note_proxy_seconds(self, exchange: Exchange, seconds: float) -> None:
+        """Count how long a request and its response were in the proxy."""
+        self._proxy_times.note(exchange.api_key, seconds)
 
     # Requests that the proxy answers
 

@@ -66,18 +66,16 @@ def test_what_the_shell_measures_is_of_the_last_request_that_the_call_forwarded(
     traffic = Traffic()
     relay = new_relay(None, traffic).relay
     relay.receive_from_client(produce(1) + fetch(2), 1000.0)
-    relay.note_request_seconds(0.25, 1000.0)
-    assert relay.measured is None, "the first response due is another's"
-    relay.receive_from_broker(produced(1), 1001.0)
-    exchange = relay.measured
+    exchange = relay.forwarded_last(1000.0)
     assert exchange is not None
-    relay.note_response_seconds(exchange, 0.5)
-    assert times(traffic.proxy_times) == {}, "its response has not come yet"
+    assert not relay.is_next(exchange), "the first response due is another's"
+    relay.receive_from_broker(produced(1), 1001.0)
+    assert relay.is_next(exchange)
     relay.receive_from_broker(fetched(2), 1001.0)
-    relay.note_response_seconds(exchange, 0.5)
+    assert not relay.is_next(exchange)
+    relay.note_proxy_seconds(exchange, 0.75)
     assert times(traffic.proxy_times) == {FETCH: (1, 0.75)}
-    relay.note_request_seconds(0.25, 1002.0)
-    assert relay.measured is None, "no request is in flight"
+    assert relay.forwarded_last(1000.0) is None, "no request is in flight"
 
 
 def test_a_request_that_waits_for_its_quotas_is_not_measured():
@@ -85,5 +83,4 @@ def test_a_request_that_waits_for_its_quotas_is_not_measured():
     relay = new_relay(IN, traffic).relay
     relay.receive_from_client(produce(1, size=3500), 1000.0)
     relay.receive_from_client(produce(2), 1001.0)
-    relay.note_request_seconds(0.25, 1001.0)
-    assert relay.measured is None
+    assert relay.forwarded_last(1001.0) is None

@@ -1,11 +1,13 @@
-"""MeasuredReads: the reads from a client whose times are measured."""
+"""MeasuredReads: the reads from a client whose times are measured, with the request of the last one."""
 
 from time import monotonic
 from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-MEASURED_EVERY: Final = 17
+from proxy.relay.exchange import Exchange
+
+MEASURED_EVERY: Final = 31
 """Of this many reads from a client, one is measured: a request for the time costs a hundredth of what a
 Produce request costs. A prime number, so that the measured reads do not follow a pattern of the client.
 """
@@ -19,11 +21,15 @@ may return the time of the last tick.
 class MeasuredReads:
     """Counts the reads of one connection."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("_left", "_seconds", "pending")
 
     def __init__(self) -> None:
         self._left: native = 2
         """The number of reads until one is measured. The broker is not connected at the first read."""
+        self.pending: Exchange | None = None
+        """The request that has been measured, until its response has arrived."""
+        self._seconds = 0.0
+        """How long the proxy took to forward it."""
 
     def began(self, now: float) -> float:
         """Count a read; return the time of its event if it is measured, else 0.0."""
@@ -33,9 +39,23 @@ class MeasuredReads:
         self._left = MEASURED_EVERY
         return event_at(now)
 
+    def forwarded(self, request: Exchange | None, began: float) -> None:
+        """Note that a measured read, whose event was at `began`, has forwarded this request or none."""
+        self.pending = request
+        self._seconds = monotonic() - began
+
+    def responded(self, began: float) -> float:
+        """Note that the response has been forwarded, and the event was at `began`. Return the seconds for
+        which the proxy had the request and the response.
+        """
+        self.pending = None
+        return self._seconds + monotonic() - began
+
 
 def event_at(now: float) -> float:
     """The time at which the event loop learned of the event that it calls for, `now` by its own clock. Events
     of other connections may have come first.
     """
-    return min(monotonic(), now + LOOP_CLOCK_SECONDS)
+    began = monotonic()
+    latest = now + LOOP_CLOCK_SECONDS
+    return began if began < latest else latest

@@ -6,7 +6,6 @@ stays bounded. The broker is connected when there is something to send to it.
 """
 
 import asyncio
-from time import monotonic
 from typing import Final, Generic, TypeVar, cast, final
 
 from proxy.relay.close_reasons import (
@@ -103,7 +102,7 @@ class RelaySession(Generic[C]):
             return
         self._act_on(relay, output)
         if began > 0.0 and self._broker.transport is not None:
-            relay.note_request_seconds(monotonic() - began, now)
+            self._measured_reads.forwarded(relay.forwarded_last(now), began)
 
     def client_ended(self) -> None:
         """The client sends no more; what it has sent is still answered."""
@@ -142,16 +141,18 @@ class RelaySession(Generic[C]):
             self._broker.await_late(relay.awaits_late)
             return
         self.heard_at = now
-        measured = relay.measured
-        began = 0.0 if measured is None else event_at(now)
+        measured = self._measured_reads.pending
+        began = 0.0
+        if measured is not None and relay.is_next(measured):
+            began = event_at(now)
         try:
             output = relay.receive_from_broker(data, now)
         except RelayError as error:
             self._fail_in_call(relay, error)
             return
         self._act_on(relay, output)
-        if measured is not None:
-            relay.note_response_seconds(measured, monotonic() - began)
+        if began > 0.0 and measured is not None and not relay.is_next(measured):
+            relay.note_proxy_seconds(measured, self._measured_reads.responded(began))
 
     def broker_active(self) -> bool:
         """Note that the broker has sent something; False if the connection is over."""
@@ -394,4 +395,5 @@ class RelaySession(Generic[C]):
     def part(self) -> None:
         """Drop the references to the relay and the connection: both sides are closed."""
         self.relay = None
+        self._measured_reads.pending = None
         del self._connection
