@@ -25,6 +25,7 @@ from proxy.telemetry.metrics.metrics import ProxyCollector
 from proxy.telemetry.metrics.process import process_families
 from proxy.telemetry.metrics.rejections import rejection_families
 from proxy.telemetry.metrics.replication import replication_families
+from proxy.telemetry.metrics.series import NoteExcluded
 from proxy.telemetry.metrics.sharing import sharing_families
 
 
@@ -60,7 +61,7 @@ def proxy_collector(sources: AdminSources) -> ProxyCollector:
         store=sources.topic,
         file_rejected=lambda: bool(sources.reload.problem),
         sinks=() if sources.usage is None else sources.usage.sinks,
-        more=lambda: _more_families(sources),
+        more=lambda note_excluded: _more_families(sources, note_excluded),
     )
 
 
@@ -81,7 +82,7 @@ def admin_site(sources: AdminSources) -> AdminSite:
     )
 
 
-def _more_families(sources: AdminSources) -> Iterator[Metric | None]:
+def _more_families(sources: AdminSources, note_excluded: NoteExcluded) -> Iterator[Metric | None]:
     now = asyncio.get_running_loop().time()
     replication = sources.listeners.replication
     lags = chain.from_iterable(gateway.connections.follower_lags() for gateway in replication)
@@ -89,7 +90,7 @@ def _more_families(sources: AdminSources) -> Iterator[Metric | None]:
     return chain(
         admission_families(sources.listeners.admitted, sources.listeners.max_connections),
         certificate_families(sources.certificates.days_left(), sources.certificates.ends()),
-        rejection_families(sources.engines, now),
+        rejection_families(sources.engines, now, note_excluded),
         replication_families(sources.replication(), lags, now),
         ()
         if sharing is None

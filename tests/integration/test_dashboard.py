@@ -35,6 +35,9 @@ ABSENT = {
 }
 """What is in queries without having a series here."""
 SETTLING_SECONDS = 60.0
+ROW = re.compile(r"^\| `(quota_proxy_\w+)` \|([`\w, ]*)\|", re.MULTILINE)
+"""A metric and its labels, in a table of the page."""
+LEAST_COMPARED = 45
 
 Query = tuple[str, frozenset[str]]
 """An expression, and the labels that its legend or its annotations name."""
@@ -116,6 +119,24 @@ def test_queries_use_metrics_and_labels_that_a_scrape_has(proxy: ProxyProcess) -
         if not used <= labels | PROMETHEUS_S and not absent:
             wrong.append(f"{query}: labels {used - labels}")
     assert wrong == []
+
+
+def test_the_page_has_the_labels_of_each_metric(proxy: ProxyProcess) -> None:
+    use(proxy)
+    shown: dict[str, set[frozenset[str]]] = {}
+    for family in proxy.metrics().values():
+        for sample in family.samples:
+            name = sample.name.removesuffix("_bucket")
+            if name == sample.name or "le" in sample.labels:
+                shown.setdefault(name, set()).add(frozenset(sample.labels))
+    stated = {
+        name: frozenset(part for part in re.split(r"[`, ]+", labels) if part)
+        for name, labels in ROW.findall((DEPLOY.parent / "docs/metrics.md").read_text())
+    }
+    compared = stated.keys() & shown.keys()
+    assert len(compared) >= LEAST_COMPARED
+    wrong = {name: shown[name] for name in compared if shown[name] != {stated[name]}}
+    assert wrong == {}
 
 
 @pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not installed (Debian: prometheus)")

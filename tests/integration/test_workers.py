@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from contextlib import ExitStack
+from itertools import pairwise
 from statistics import fmean
 
 import pytest
@@ -21,6 +22,15 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timed]
 
 def counted(proxy: ProxyProcess) -> float:
     return proxy.metric("quota_proxy_client_bytes_total", direction="in", client_id="workers")
+
+
+def timed(proxy: ProxyProcess) -> dict[str, float]:
+    """The histogram of the brokers' times of Produce requests, by bound."""
+    return {
+        sample.labels["le"]: sample.value
+        for sample in proxy.metrics()["quota_proxy_request_broker_seconds"].samples
+        if sample.labels.get("api") == "Produce" and "le" in sample.labels
+    }
 
 
 def test_a_worker_is_killed_while_clients_use_the_whole_limit(
@@ -41,9 +51,11 @@ def test_a_worker_is_killed_while_clients_use_the_whole_limit(
         os.kill(started(proxy)[0], signal.SIGKILL)
         killed = time.time()
         counts = [before]
+        times = [timed(proxy)]
 
         def counted_for_long() -> bool:
             counts.append(counted(proxy))
+            times.append(timed(proxy))
             return time.time() > killed + 7
 
         wait_until(counted_for_long, "a flow without it", 60)
@@ -56,5 +68,9 @@ def test_a_worker_is_killed_while_clients_use_the_whole_limit(
     assert shown[0]["share"] == pytest.approx(QUOTA, rel=0.05)
     assert before > 0
     assert counts == sorted(counts)
+    for one, other in pairwise(times):
+        assert one.keys() <= other.keys()
+        assert all(other[bucket] >= count for bucket, count in one.items())
+    assert times[-1]["+Inf"] > times[0]["+Inf"] > 0
     assert len(started(proxy)) == 3
     assert proxy.stop() == 0

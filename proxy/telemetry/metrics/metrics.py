@@ -22,6 +22,7 @@ from proxy.telemetry.metrics.series import (
     MAX_SERIES,
     PREFIX,
     LargestCounters,
+    NoteExcluded,
     RestSums,
     Series,
     add,
@@ -65,14 +66,15 @@ class ProxyCollector(Collector):
         store: StoreState | None,
         file_rejected: Callable[[], bool],
         sinks: Sequence[Sink] = (),
-        more: Callable[[], Iterable[Metric | None]] = tuple,
+        more: Callable[[NoteExcluded], Iterable[Metric | None]] = lambda _: (),
     ) -> None:
         """
         buckets        the active quota buckets with their brokers' node ids
         store          None if no topic keeps quotas
         file_rejected  whether the current configuration file was rejected
         sinks          those of the usage events
-        more           further families, with a None wherever the event loop may run other work
+        more           further families, with a None wherever the event loop may run other work; gets what
+                       notes the number of series that a family does not show
         """
         self._listeners: Final = tuple(listeners)
         self._buckets: Final = buckets
@@ -106,7 +108,7 @@ class ProxyCollector(Collector):
         yield from self._quotas()
         yield from quota_usage_steps(self._buckets(), self._excluded.__setitem__)
         yield from self._configuration()
-        yield from self._more()
+        yield from self._more(self._excluded.__setitem__)
         if self._sinks:
             yield from self._usage()
         if any(listener.traffic.topic_partitions for listener in self._listeners):

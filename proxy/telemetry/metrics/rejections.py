@@ -8,14 +8,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import broker_bytes_in
 from proxy.quota.kinds.broker_bytes_in import TOTAL, BrokerBytesIn
-from proxy.telemetry.metrics.series import Series, add, bounded
+from proxy.telemetry.metrics.series import MAX_SERIES, PREFIX, NoteExcluded, Series, add, bounded
 
-PREFIX: Final = "quota_proxy_"
 REJECTED: Final = ("broker", "topic", "reason")
 TOPIC: Final = ("broker", "topic")
 
 
-def rejection_families(engines: QuotaEngines, now: float) -> Iterator[Metric]:
+def rejection_families(engines: QuotaEngines, now: float, note_excluded: NoteExcluded) -> Iterator[Metric]:
     """Yield the families; `now` is on the clock of the quotas."""
     requests: Series = {}
     sizes: Series = {}
@@ -25,20 +24,26 @@ def rejection_families(engines: QuotaEngines, now: float) -> Iterator[Metric]:
             add(requests, labels, rejected.requests)
             add(sizes, labels, rejected.bytes)
     text = "Bytes of record batches that the proxy rejected."
-    yield _counter("rejected_bytes", text, sizes)
+    yield _counter("rejected_bytes", text, sizes, note_excluded)
     text = "Produce requests that the proxy rejected, in part or as a whole."
-    yield _counter("rejected_requests", text, requests)
-    yield from _rates(engines, now)
+    yield _counter("rejected_requests", text, requests, note_excluded)
+    yield from _rates(engines, now, note_excluded)
 
 
-def _counter(name: str, text: str, series: Series) -> Metric:
+def _counter(name: str, text: str, series: Series, note_excluded: NoteExcluded) -> Metric:
     family = CounterMetricFamily(PREFIX + name, text, labels=REJECTED)
+    _note(name, series, note_excluded)
     for labels, value in bounded(series).items():
         family.add_metric(labels, value)
     return family
 
 
-def _rates(engines: QuotaEngines, now: float) -> Iterator[Metric]:
+def _note(name: str, series: Series, note_excluded: NoteExcluded) -> None:
+    if len(series) > MAX_SERIES:
+        note_excluded(PREFIX + name, len(series) - MAX_SERIES)
+
+
+def _rates(engines: QuotaEngines, now: float, note_excluded: NoteExcluded) -> Iterator[Metric]:
     """One-minute averages; without samples if there is no such quota."""
     text = "Bytes per second produced to the broker, as Kafka's one-minute moving average."
     into_broker = GaugeMetricFamily(PREFIX + "broker_bytes_in_rate", text, labels=("broker",))
@@ -58,6 +63,7 @@ def _rates(engines: QuotaEngines, now: float) -> Iterator[Metric]:
                 into_broker.add_metric((broker,), bucket.measure(now))
             else:
                 rates[broker, bucket.topic] = bucket.measure(now)
+    _note("topic_bytes_in_rate", rates, note_excluded)
     for labels, value in bounded(rates).items():
         into_topic.add_metric(labels, value)
     yield from (into_broker, into_topic, errors)

@@ -23,6 +23,8 @@ STAYS: Final = 2.0
 not take turns."""
 
 Series = dict[tuple[str, ...], float]
+NoteExcluded = Callable[[str, int], None]
+"""Takes a family's name and the number of its series that are added up under REST."""
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 

@@ -1,5 +1,8 @@
 """What producers were rejected, and the broker-side quota's rates, in /metrics."""
 
+from types import SimpleNamespace
+from typing import Any
+
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.identity import Identity
@@ -8,6 +11,7 @@ from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_TH
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.telemetry.metrics.rejections import rejection_families
+from proxy.telemetry.metrics.series import MAX_SERIES
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView
@@ -38,7 +42,7 @@ def samples(engines: QuotaEngines) -> dict[str, list[tuple[dict[str, str], float
         family.name: [
             (sample.labels, sample.value) for sample in family.samples if not sample.name.endswith("_created")
         ]
-        for family in rejection_families(engines, 5.0)
+        for family in rejection_families(engines, 5.0, lambda name, count: None)
     }
 
 
@@ -60,3 +64,14 @@ def test_without_a_broker_side_quota_there_are_no_samples() -> None:
     engines = QuotaEngines(load_kinds(), Limits({}))
     engines.see_cluster(VIEW, 0.0)
     assert [got for got in samples(engines).values() if got] == []
+
+
+def test_topics_that_are_not_shown_are_counted() -> None:
+    rejected = SimpleNamespace(requests=1, bytes=2)
+    topics = {(f"topic-{number}", "quota"): rejected for number in range(MAX_SERIES + 3)}
+    engine = SimpleNamespace(rejections=SimpleNamespace(topics=topics))
+    engines: Any = SimpleNamespace(engines=lambda: {1: engine}, of_kind=lambda kind: [])
+    excluded: dict[str, int] = {}
+    families = list(rejection_families(engines, 5.0, excluded.__setitem__))
+    assert excluded == {"quota_proxy_rejected_bytes": 3, "quota_proxy_rejected_requests": 3}
+    assert len(families[0].samples) == MAX_SERIES + 1
