@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -19,6 +20,12 @@ def literal(path: str) -> str:
     return _PATTERN.sub(r"\\\g<0>", path)
 
 
+@lru_cache(maxsize=1)
+def _path_class(jvm: Any) -> Any:
+    """Return Hadoop's Path: Java looks for a class `org`, then `org.apache` and so on, in each jar first."""
+    return jvm.org.apache.hadoop.fs.Path
+
+
 class FilePath:
     """A file or folder, named by a path or a URL."""
 
@@ -27,7 +34,7 @@ class FilePath:
         self._spark: Final = spark
         self._text: Final = text.rstrip("/")
         self._jvm: Final = context._jvm
-        self._path: Final = self._jvm.org.apache.hadoop.fs.Path(text)
+        self._path: Final = _path_class(self._jvm)(text)
         self._files: Final = self._path.getFileSystem(context._jsc.hadoopConfiguration())
 
     def exists(self) -> bool:

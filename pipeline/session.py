@@ -39,6 +39,8 @@ _SQL: Final = {
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
     # Rows that are in order, as those of deduplicate(), need no hash table.
     "spark.sql.execution.replaceHashWithSortAgg": "true",
+    # Each column would be made with a look at Python's stack, for errors that name a line of this program.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """Settings that jobs rely on."""
 
@@ -113,6 +115,8 @@ def _defaults(master: str, packages: Sequence[str]) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "2g",
+            # On a cluster, the workers' machines may have this package from --py-files only, and not yet.
+            "spark.python.daemon.module": "pipeline.python_daemon",
             SHUFFLE_PARTITIONS: LOCAL_SHUFFLE_PARTITIONS,
         }
     if packages:
