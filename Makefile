@@ -21,7 +21,9 @@ RING_TESTS := tests/relay tests/property tests/fuzz tests/unit/proxy/wire tests/
 # The others, and of those above what generates its inputs.
 COPIED_TESTS := $(FAST_TESTS) $(addprefix --ignore=,$(filter-out tests/property tests/fuzz,$(RING_TESTS)))
 # With this path a process that a test starts in another folder imports the copy, too.
-IN_COPY := cd build/pure && PYTHONPATH=$(CURDIR)/build/pure ../../$(PYTHON) -m
+IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
+# The pipeline's tests take longest: the others let them go first, so that they do not go on alone at the end.
+test-copy test-compiled fuzz-briefly: PRIORITY := nice -n 5
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
 # Of `make fuzz`, for each target.
@@ -92,7 +94,7 @@ test-compiled: setup ## Run those tests that exercise the rings on the compiled 
 	elif $(ARE_PURE); then \
 		echo "The rings do not compile: make compiled says why" >&2; exit 1; \
 	else \
-		set -x; $(PYTHON) -m pytest $(RING_TESTS); \
+		set -x; $(PRIORITY) $(PYTHON) -m pytest $(RING_TESTS); \
 	fi
 
 test-pipeline: kafka copy-sources pipeline-copy ## Run the pipeline's tests, on Spark
