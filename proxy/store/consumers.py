@@ -1,7 +1,25 @@
-"""stop_consumer(): ends a consumer of aiokafka."""
+"""What the followers of the proxy's topics have in common: the loop, and the end of an aiokafka consumer."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from proxy.tasks import Tasks
+
+RETRY_SECONDS: Final = 0.5
+
+
+async def follow(
+    read: Callable[[], Coroutine[Any, Any, None]], set_problem: Callable[[str], None], tasks: Tasks
+) -> None:
+    """Follow a topic; never returns. `read` follows it until it is unavailable, and is then called again."""
+    while True:
+        # A separate task, so that no failure ends this loop, not even a cancellation raised by aiokafka.
+        reading = tasks.start(read())
+        await asyncio.wait([reading])
+        if reading.cancelled() or reading.exception() is not None:
+            set_problem("internal error while reading it; see the log")
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def stop_consumer(consumer: Any) -> None:

@@ -15,7 +15,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from proxy.errors import UpstreamUnavailable
-from proxy.store.consumers import stop_consumer
+from proxy.store.consumers import follow, stop_consumer
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place, Setting, Unreadable, decode, encode
 from proxy.store.skipped_records import SkippedRecords
@@ -26,7 +26,6 @@ from proxy.upstream.topic_setup import prepare_topic
 
 log = logging.getLogger(__name__)
 CLIENT_ID: Final = "quota-proxy"
-RETRY_SECONDS: Final = 0.5
 PROBE_SECONDS: Final = 1.0
 """Interval of the requests for the end offset, which show whether the topic is available."""
 END_OFFSET_SECONDS: Final = 5.0
@@ -78,13 +77,7 @@ class KafkaTopic:
 
     async def run(self) -> None:
         """Follow the topic; never returns."""
-        while True:
-            # A separate task, so that no failure ends this loop, not even a cancellation raised by aiokafka.
-            following = self._tasks.start(self._follow())
-            await asyncio.wait([following])
-            if following.cancelled() or following.exception() is not None:
-                self._set_problem("internal error while reading it; see the log")
-            await asyncio.sleep(RETRY_SECONDS)
+        await follow(self._follow, self._set_problem, self._tasks)
 
     async def _follow(self) -> None:
         """Follow the topic until it is unavailable."""

@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.sharing.reports import Report
-from proxy.store.consumers import stop_consumer
+from proxy.store.consumers import follow, stop_consumer
 from proxy.store.records import Unreadable
 from proxy.store.share_records import cluster_of, decode_report, encode_report
 from proxy.store.skipped_records import SkippedRecords
@@ -22,7 +22,6 @@ from proxy.upstream.topic_setup import TopicPlan, prepare_topic
 
 log = logging.getLogger(__name__)
 CLIENT_ID: Final = "quota-proxy-shares"
-RETRY_SECONDS: Final = 0.5
 READ_SECONDS: Final = 2.0
 REQUEST_SECONDS: Final = 5.0
 CLOSE_SECONDS: Final = 1.0
@@ -89,13 +88,7 @@ class SharesTopic:
         see: takes each report with its offset and the broker's timestamp in milliseconds.
         begin_anew: the offsets begin again: the topic was deleted.
         """
-        while True:
-            # A separate task, so that no failure ends this loop, not even a cancellation raised by aiokafka.
-            following = self._tasks.start(self._follow(see, begin_anew))
-            await asyncio.wait([following])
-            if following.cancelled() or following.exception() is not None:
-                self._set_problem("internal error while reading it; see the log")
-            await asyncio.sleep(RETRY_SECONDS)
+        await follow(lambda: self._follow(see, begin_anew), self._set_problem, self._tasks)
 
     async def _follow(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
         """Follow the topic until it is unavailable."""

@@ -21,7 +21,7 @@ from proxy.server import limit_sharing
 from proxy.server.limit_sharing import LimitSharing
 from proxy.server.workers.channel import Record
 from proxy.server.workers.local_shares import LocalShares
-from proxy.store import shares_topic
+from proxy.store import consumers, shares_topic
 from proxy.store.share_records import decode_report, encode_report
 from proxy.store.shares_topic import SharesTopic
 from proxy.tasks import Tasks
@@ -48,7 +48,7 @@ def quota_engines() -> QuotaEngines:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares_topic, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(consumers, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(shares_topic, "READ_SECONDS", 0.05)
 
 

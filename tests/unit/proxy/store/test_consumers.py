@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from proxy.store.consumers import stop_consumer
+from proxy.store import consumers
+from proxy.store.consumers import follow, stop_consumer
+from proxy.tasks import Tasks
 
 
 class Consumer:
@@ -41,3 +43,26 @@ async def test_the_caller_s_own_cancellation_is_kept() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_topic_is_followed_again_after_each_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "RETRY_SECONDS", 0.0)
+    ends: list[BaseException | None] = [None, asyncio.CancelledError(), ValueError("a defect")]
+    problems: list[str] = []
+    over = asyncio.Event()
+
+    async def read() -> None:
+        if not ends:
+            over.set()
+            await asyncio.Event().wait()
+        end = ends.pop(0)
+        if end is not None:
+            raise end
+
+    tasks = Tasks()
+    following = tasks.start(follow(read, problems.append, tasks))
+    async with asyncio.timeout(10):
+        await over.wait()
+    assert len(problems) == 2, "not of the end that read() itself has noted"
+    assert not following.done()
+    await tasks.cancel()

@@ -7,7 +7,7 @@ from aiokafka import AIOKafkaProducer
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.identity import QuotaEntity
-from proxy.store import kafka_topic
+from proxy.store import consumers, kafka_topic
 from proxy.store.kafka_topic import KafkaTopic
 from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place, Setting, encode
@@ -30,7 +30,7 @@ Follow = Callable[[LogBroker], KafkaTopic]
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probe and retry often."""
     monkeypatch.setattr(kafka_topic, "PROBE_SECONDS", 0.05)
-    monkeypatch.setattr(kafka_topic, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(consumers, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(kafka_topic, "END_OFFSET_SECONDS", 0.5)
 
 

@@ -9,7 +9,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.sharing.reports import Report
-from proxy.store import shares_topic
+from proxy.store import consumers, shares_topic
 from proxy.store.share_records import cluster_of, decode_report, encode_report
 from proxy.store.shares_topic import PLAN, UNSENT_AT_MOST, SharesTopic
 from proxy.tasks import Tasks
@@ -23,7 +23,7 @@ TIME_MS = 1_700_000_000_000
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares_topic, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(consumers, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(shares_topic, "READ_SECONDS", 0.05)
     monkeypatch.setattr(shares_topic, "REQUEST_SECONDS", 1.0)
 
