@@ -50,20 +50,20 @@ class FetchResponse(Partitioned):
             if rewrite.reads_partitions:
                 return True
         elif version >= 7:
-            error_code = reader.i16()
-            reader.take(4)  # session_id
+            error_code = reader.take_error(6)  # error_code, session_id
         if rewrite is None:
             view.cursor.topics_left = reader.count(view.flexible)
-            response.note_error(error_code)
+            if error_code != 0:
+                response.note_error(error_code)
         return view.want_items or view.whole_batches or (self._rewrites and version >= ENDPOINTS_FROM)
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
         rewrite = self._rewrite
         if rewrite is None or not rewrite.reads_partitions:
-            view.cursor.error_code = reader.i16()
-            # high_watermark; from v4 last_stable_offset, and from v5 log_start_offset
-            reader.take(24 if version >= 5 else 16 if version >= 4 else 8)
+            # error_code, high_watermark; from v4 last_stable_offset, and from v5 log_start_offset
+            fields: native = 26 if version >= 5 else 18 if version >= 4 else 10
+            view.cursor.error_code = reader.take_error(fields)
         else:
             self._learn(reader, view, rewrite)
         if version >= 4:

@@ -117,6 +117,17 @@ class Reader:
             return start
         return self._take_across(size)
 
+    def take_error(self, size: native) -> native:
+        """Step over `size` bytes of which the first two are an error_code, and return it: one step is cheaper
+        than two.
+        """
+        at = self.take(size)
+        high: native = self.data[at]
+        low: native = self.data[at + 1]
+        if high >= 128:
+            high -= 256
+        return high * 256 + low
+
     def peek(self, size: native) -> bytes:
         """The next `size` bytes, which stay to be read."""
         if self.pos + size <= self.end:

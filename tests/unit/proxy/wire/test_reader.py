@@ -212,3 +212,12 @@ def test_what_is_peeked_at_stays_to_be_read(cut):
     assert [reader.u8() for _ in range(7)] == list(data[1:])
     with pytest.raises(Short):
         reader.peek(1)
+
+
+@pytest.mark.parametrize("error_code", [0, 1, 127, 128, 300, 32767, -1, -2, -32768])
+def test_an_error_code_with_the_bytes_behind_it(error_code):
+    frame = error_code.to_bytes(2, "big", signed=True) + b"xxxx" + b"\0\0\0\7"
+    for cut in range(len(frame) + 1):
+        reader = Reader([part for part in (frame[:cut], frame[cut:]) if part])
+        assert reader.take_error(6) == error_code
+        assert reader.i32() == 7
