@@ -65,8 +65,10 @@ async def test_work_is_called_after_each_pause_until_it_is_cancelled() -> None:
             thrice.set()
 
     tasks = Tasks()
-    tasks.start(every(0.0, work))
+    tasks.start(every(1000.0, work))
+    await asyncio.sleep(0)
     assert calls == []
+    tasks.start(every(0.0, work))
     async with asyncio.timeout(10):
         await thrice.wait()
     await tasks.cancel()
