@@ -101,9 +101,11 @@ def _listener(settings: Settings, listener: Listener) -> str:
     if listener.sni is not None:
         brokers = f"{listener.sni.broker_host} at the same port"
     bootstrap = join_address(listener.bind, _port(listener.bootstrap_port))
+    hosts = listener.upstream.hosts
+    only = f", brokers only at {', '.join(hosts)}" if hosts else ""
     return (
         f"{listener.name}: bootstrap {bootstrap}, brokers {brokers}, "
-        f"advertised as {_advertised(listener)}, upstream {', '.join(listener.upstream.bootstrap)}"
+        f"advertised as {_advertised(listener)}, upstream {', '.join(listener.upstream.bootstrap)}{only}"
     )
 
 

@@ -52,7 +52,10 @@ def test_what_the_file_says(tmp_path: Path) -> None:
 cluster: local
 listeners:
   - {name: a, broker_port_base: 0, bootstrap_port: 0, upstream: {bootstrap: ['k:9092', 'l:9092']}}
-  - {name: b, broker_port_count: 1, advertised_host: h, upstream: {bootstrap: ['k:9092']}}
+  - name: b
+    broker_port_count: 1
+    advertised_host: h
+    upstream: {bootstrap: ['k:9092'], hosts: ['k-*', 10.0.0.0/8]}
 quotas:
   algorithm: window
   clients:
@@ -68,7 +71,7 @@ usage: {kafka: {topic: used}, files: {folder: /var/usage, max_bytes: 5000, keep:
         "listener  a: bootstrap 127.0.0.1:any free port, brokers any free port each, "
         "advertised as 127.0.0.1, upstream k:9092, l:9092",
         "listener  b: bootstrap 127.0.0.1:29092, brokers port 29100 for node id 0, "
-        "advertised as h, upstream k:9092",
+        "advertised as h, upstream k:9092, brokers only at k-*, 10.0.0.0/8",
         "admin     127.0.0.1:9644",
         "quotas    window, 11 samples of 1 s",
         "store     none: changes with tools are rejected",
