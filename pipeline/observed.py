@@ -4,6 +4,7 @@
 of a table that turns out to be empty, and Spark then reports nothing (SPARK-54620).
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -24,11 +25,17 @@ class Observed:
         """The table, to be used in the action."""
         self._found: dict[str, Any] | None = None
 
-    def get(self) -> dict[str, Any]:
-        """Return the counts. Call it after the action; it reads the table again if Spark reported none."""
+    def get(self, copy: Callable[[], DataFrame | None] | None = None) -> dict[str, Any]:
+        """Return the counts. Call it after the action; it computes the table again if Spark reported none, or
+        reads the `copy` that the action has written.
+        """
         if self._found is None:
-            self._found = self._reported() or self._counted.agg(*self._counts).collect()[0].asDict()
+            self._found = self._reported() or self._count(copy() if copy else None)
         return self._found
+
+    def _count(self, copy: DataFrame | None) -> dict[str, Any]:
+        table = self._counted if copy is None else copy
+        return table.agg(*self._counts).collect()[0].asDict()
 
     def _reported(self) -> dict[str, Any]:
         context: Any = self._counted.sparkSession.sparkContext

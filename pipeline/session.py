@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
 from pipeline.failures import cause_of, log_file
+from pipeline.formats import PACKAGES
 
 KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 """Spark's Kafka source for any PySpark 4.0 (their patch releases do not appear together). The first job that
@@ -128,4 +129,4 @@ def _defaults(master: str, packages: Sequence[str]) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    make_session("local[1]", kafka=True).stop()
+    make_session("local[1]", kafka=True, packages=list(PACKAGES.values())).stop()

@@ -149,6 +149,13 @@ class Events:
         seen = self._seen.get()
         return Window(seen["first"] if start is None else start, seen["end"] if end is None else end)
 
+    def begin_ms(self) -> int | None:
+        """Return the start of the first interval in the window; None if there are no events. Call it after an
+        action on events().
+        """
+        found: int | None = self._seen.get()["first"]
+        return found
+
     def quarantine(self, out: str, *, add: bool = False) -> Quality:
         """Write what does not count to the quarantine table; return the counts. Call it after an action on
         events().

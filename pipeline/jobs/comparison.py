@@ -17,6 +17,8 @@ from pipeline.transforms.chargeback import chargeback, tenants
 from pipeline.window import previous
 
 _CHARGEBACK = "chargeback"
+_QUIET_MS = 3_600_000
+"""Clusters rarely have no traffic for so long, so events are more likely to be deleted."""
 
 
 def before(job: Job, prices: Prices | None, folder: str | None) -> Before | None:
@@ -36,13 +38,26 @@ def _of_events(job: Job, prices: Prices | None) -> Before | None:
         job.say("Compared with no other period: without --previous, that takes both --from and --to")
         return None
     period = utc(window.start_ms / 1000), utc(window.end_ms / 1000)
-    events = job.events_of(window)
+    source = job.events_of(window)
+    events = source.events()
     uses = read_uses(tenants(events) if prices is None else chargeback(events, prices))
     if not uses:
         begin, end = map(instant, period)
         job.say(f"Compared with no other period: there are no events from {begin} to {end}, UTC")
         return None
+    _warn_of_retention(job, window.start_ms, source.begin_ms())
     return Before(period, uses)
+
+
+def _warn_of_retention(job: Job, start_ms: int, begin_ms: int | None) -> None:
+    """Say so if the source may have had earlier events of the period, which retention has deleted."""
+    if begin_ms is not None and begin_ms - start_ms >= _QUIET_MS:
+        job.say(
+            f"The first event of the period before is of {instant(utc(begin_ms / 1000))}, UTC; if --events "
+            "lost earlier ones, for example by a topic's retention, the comparison is with a part of that "
+            "period: use --previous with the report of it",
+            "bold",
+        )
 
 
 def _of_bill(job: Job, prices: Prices | None, folder: str) -> Before | None:

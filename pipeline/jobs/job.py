@@ -9,6 +9,7 @@ from typing import Final, Self
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from rich.console import Console
 
 from pipeline.access import PLAINTEXT, BrokerAccess
@@ -18,6 +19,7 @@ from pipeline.formats import PARQUET, packages
 from pipeline.formats import settings as settings_of
 from pipeline.jobs.progress import Progress
 from pipeline.lake.lake import Lake
+from pipeline.observed import Observed
 from pipeline.session import make_session, merged
 from pipeline.sources import KAFKA, Source, parse_source
 from pipeline.tables import QUARANTINE_TABLE, Events, Quality, all_events, table_folder
@@ -109,9 +111,9 @@ class Job:
             self._events = Events(self.spark, self._source, self.options.window)
         return self._events.events(some, known)
 
-    def events_of(self, window: Window) -> DataFrame:
-        """Return the events of another window, each once. What is invalid in it is not counted."""
-        return Events(self.spark, self._source, window).events()
+    def events_of(self, window: Window) -> Events:
+        """Return the source's events of another window. What is invalid in it is not counted."""
+        return Events(self.spark, self._source, window)
 
     def kept_events(self) -> DataFrame:
         """Return all events, persisted on disk while the job runs, for jobs that read them more than once."""
@@ -149,10 +151,9 @@ class Job:
         """Write a table of events(), and quarantine invalid events; return the table's place."""
         lake = self.lake
         with self.with_period(name, table) as rows:
-            place = lake.replace(rows, name)
-        written = lake.read(name)
-        assert written is not None
-        self.say(f"{place}: {written.count():,} rows")
+            counted = Observed(rows, rows=F.count(F.lit(1)))
+            place = lake.replace(counted.table, name)
+        self.say(f"{place}: {counted.get(lambda: lake.read(name))['rows']:,} rows")
         self.report_quality()
         return place
 
@@ -160,8 +161,9 @@ class Job:
         """Write a table of events() that has an `hour`, and quarantine invalid events."""
         window = self.options.window
         with self.with_period(name, table) as rows:
-            written = self.lake.replace_dates(rows, name, window, whole_days=whole_days)
-        self.say(f"{written.folder}: {written.rows.count():,} rows")
+            counted = Observed(rows, rows=F.count(F.lit(1)))
+            written = self.lake.replace_dates(counted.table, name, window, whole_days=whole_days)
+        self.say(f"{written.folder}: {counted.get(lambda: written.rows)['rows']:,} rows")
         if written.removed:
             self.say(
                 f"{written.folder}: removed {', '.join(map(str, written.removed))}, for which there are no "

@@ -47,12 +47,14 @@ def write_recommendation(job: Job, options: Recommending) -> None:
     if options.apply and options.bootstrap is None:
         raise InputError("--apply requires --bootstrap, the server at which to set the quotas")
     known = _current(job, options)
+    review = options.review or options.apply
+    for name in ("skipped", *(("replay",) if review else ())):
+        job.lake.check(name)
 
     def scope_of(entity: QuotaEntity) -> str:
         return options.scope or known.scope(entity)
 
     scopes = {options.scope} if options.scope else {known.settings.scope, *known.scopes.values()}
-    review = options.review or options.apply
     events = job.kept_events() if review else job.events()
     found = [Peak(*row) for row in peaks(events, options.rules.per, scopes).collect()]
     made = recommend(found, options.rules, known.clients, scope_of)

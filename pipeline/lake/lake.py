@@ -43,7 +43,7 @@ class Lake:
 
     def replace(self, rows: DataFrame, name: str) -> str:
         """Replace a table by these rows once they are whole; return its place."""
-        self._check(name)
+        self.check(name)
         if self._form == PARQUET:
             place = write_table(rows, self.out, name)
             self._register(name)
@@ -54,7 +54,7 @@ class Lake:
 
     def append(self, rows: DataFrame, name: str, files: int | None = None) -> str:
         """Append rows that have a `date`; return the table's place."""
-        self._check(name)
+        self.check(name)
         few = rows if files is None else rows.coalesce(files)
         if self._form == PARQUET:
             place = append_parquet(few, self.out, name)
@@ -75,7 +75,7 @@ class Lake:
 
     def replace_dates(self, rows: DataFrame, name: str, window: Window, *, whole_days: bool) -> Written:
         """Replace the rows of the window in a table with an `hour`; see History for what a run replaces."""
-        self._check(name)
+        self.check(name)
         if self._form == PARQUET:
             written = History(rows, self.out, name, window, whole_days=whole_days).write()
             self._register(name, by_date=True)
@@ -92,13 +92,14 @@ class Lake:
         quote = "`" if self._catalog_table.endswith("`") else ""
         return f"{self._catalog_table.removesuffix('`')}_{LATE_TABLE}{quote}"
 
-    def _check(self, name: str) -> None:
+    def check(self, name: str) -> None:
         """Raise InputError if the folder has a table in another format, which a write would destroy."""
         folder = table_folder(self.out, name)
         found = format_of(self._spark, folder)
         if found not in (None, self._form):
             raise InputError(
-                f"{folder} is a table in the format {found}; use --format {found}, or another --out"
+                f"{folder} is a table in the format {found}, and not {self._form}; use another --out, "
+                f"or --format {found} if the job has this option"
             )
 
     def _register(self, name: str, *, by_date: bool = False) -> None:

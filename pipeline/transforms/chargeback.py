@@ -14,7 +14,7 @@ from pyspark.sql.types import DecimalType
 
 from pipeline.prices import Prices, tiers
 from pipeline.schema import CHARGEBACK, MONEY, names
-from pipeline.transforms.duplicates import EVENT_HOUR, SORTED_BY, with_hour
+from pipeline.transforms.duplicates import HOURLY, with_hour
 from pipeline.transforms.totals import total
 
 _GIB_PER_BYTE: Final = Decimal(1) / (1 << 30)
@@ -22,7 +22,6 @@ _QUANTITY: Final = DecimalType(31, 18)
 """Sums of 64 bits, in millions or in GiB."""
 _PRICE: Final = DecimalType(14, 6)
 _EXACT: Final = DecimalType(30, 12)
-_PARTITION: Final = ("cluster", "topic", "partition")
 
 
 def chargeback(events: DataFrame, prices: Prices) -> DataFrame:
@@ -33,9 +32,8 @@ def chargeback(events: DataFrame, prices: Prices) -> DataFrame:
 def tenants(events: DataFrame) -> DataFrame:
     """Return `cluster, user, client_id, bytes_in, bytes_out, requests, partition_hours` of each tenant."""
     sums = [total(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")]
-    of_brokers = with_hour(events).groupBy(*SORTED_BY).agg(*sums)
     # A partition that moves to another broker within an hour is used for one hour.
-    hours = of_brokers.groupBy(EVENT_HOUR, "user", "client_id", *_PARTITION).agg(*sums)
+    hours = with_hour(events).groupBy(*HOURLY).agg(*sums)
     used = F.col("topic").isNotNull() & F.col("partition").isNotNull()
     return hours.groupBy("cluster", "user", "client_id").agg(
         *sums,

@@ -40,7 +40,8 @@ def checked_lines(lines: DataFrame) -> DataFrame:
     return parsed.select(
         *[F.col(f"event.{name}").alias(name) for name in names(EVENT)],
         *lines.columns,
-        F.coalesce(
+        _reason(
+            _is_clear() & F.col(f"event.{_CORRUPT}").isNull() & _is_possible("event."),
             _no_object(),
             *_missing("event."),
             _no_texts(),
@@ -59,8 +60,13 @@ def checked_rows(rows: DataFrame) -> DataFrame:
         *names(EVENT),
         PLACE,
         F.to_json(F.struct(*names(EVENT))).alias("raw"),
-        F.coalesce(*_missing(""), *_impossible("")).alias("reason"),
+        _reason(_is_possible(""), *_missing(""), *_impossible("")).alias("reason"),
     )
+
+
+def _reason(fine: Column, *problems: Column) -> Column:
+    """The first of the problems. Rows that are fine, which is cheap to tell, skip the many conditions."""
+    return F.when(~F.coalesce(fine, F.lit(False)), F.coalesce(*problems))
 
 
 def _all_nullable() -> list[StructField]:
@@ -75,17 +81,22 @@ def _no_object() -> Column:
 def _no_texts() -> Column:
     """Reject what from_json accepts: values that are not texts in text fields, and text after the object.
 
-    Only lines that do not match the regular expressions are parsed a second time.
+    Only lines that are not clear are parsed a second time.
     """
     raw = F.col("raw")
-    cleared = raw.rlike(_PLAIN) & ~raw.rlike(_OTHER_THAN_TEXT)
     parsed = F.try_parse_json(F.concat(F.lit("["), raw, F.lit("]")))
     problems = [F.when(parsed.isNull() | _kind(parsed, "$[1]").isNotNull(), F.lit(_NO_EVENT))]
     for field in _TEXTS:
         allowed = ["STRING", "VOID"] if field.nullable else ["STRING"]
         wrong = F.lit(f"{field.name} is missing or no {field.dataType.simpleString()}")
         problems.append(F.when(~_kind(parsed, f"$[0].{field.name}").isin(allowed), wrong))
-    return F.when(~cleared, F.coalesce(*problems))
+    return F.when(~_is_clear(), F.coalesce(*problems))
+
+
+def _is_clear() -> Column:
+    """Whether the line is surely one object with texts in its text fields."""
+    raw = F.col("raw")
+    return raw.rlike(_PLAIN) & ~raw.rlike(_OTHER_THAN_TEXT)
 
 
 def _kind(parsed: Column, path: str) -> Column:
@@ -103,6 +114,28 @@ def _missing(prefix: str) -> list[Column]:
     ]
 
 
+def _is_possible(prefix: str) -> Column:
+    """Whether nothing is missing and nothing is impossible; false or null also for counts of 2^53."""
+    texts = [F.col(prefix + field.name).isNotNull() for field in _TEXTS if not field.nullable]
+    start, length = F.col(f"{prefix}interval_start_ms"), F.col(f"{prefix}interval_ms")
+    # A negative number makes the bits of all together negative, a large one makes them large.
+    together = reduce(Column.bitwiseOR, [F.col(prefix + name) for name in COUNTS])
+    return (
+        (F.col(f"{prefix}v") == VERSION)
+        & F.col(f"{prefix}broker").isNotNull()
+        & reduce(Column.__and__, texts)
+        & (F.col(f"{prefix}api") != "")
+        & length.between(1, _LONGEST_INTERVAL_MS)
+        & start.between(_EARLIEST_START_MS, _latest_ms())
+        & (F.coalesce(F.col(f"{prefix}partition"), F.lit(0)) >= 0)
+        & together.between(0, _LARGEST_COUNT - 1)
+    )
+
+
+def _latest_ms() -> int:
+    return round(time.time() * 1000) + _AHEAD_MS
+
+
 def _impossible(prefix: str) -> list[Column]:
     version = F.col(f"{prefix}v")
     newer = F.concat(
@@ -110,14 +143,13 @@ def _impossible(prefix: str) -> list[Column]:
     )
     start = F.col(f"{prefix}interval_start_ms")
     length = F.col(f"{prefix}interval_ms")
-    latest = round(time.time() * 1000) + _AHEAD_MS
     return [
         F.when(version != VERSION, newer),
         F.when(length <= 0, F.lit("interval_ms is not above 0")),
         F.when(length > _LONGEST_INTERVAL_MS, F.lit("interval_ms is more than a day")),
         F.when(start < 0, F.lit("interval_start_ms is negative")),
         F.when(start < _EARLIEST_START_MS, F.lit("interval_start_ms is before 2015")),
-        F.when(start > latest, F.lit("interval_start_ms is more than a day in the future")),
+        F.when(start > _latest_ms(), F.lit("interval_start_ms is more than a day in the future")),
         F.when(F.col(f"{prefix}partition") < 0, F.lit("partition is negative")),
         F.when(F.col(f"{prefix}api") == "", F.lit("api is empty")),
         *[F.when(F.col(prefix + name) < 0, F.lit(f"{name} is negative")) for name in COUNTS],

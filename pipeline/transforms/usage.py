@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schema import COUNTS, USAGE, names
-from pipeline.transforms.duplicates import EVENT_HOUR, SORTED_BY, start_of, with_hour
+from pipeline.transforms.duplicates import EVENT_HOUR, HOURLY, start_of, with_hour
 from pipeline.transforms.totals import total
 
 HOUR: Final = "hour"
@@ -19,24 +19,21 @@ _HOURS_PER_DAY: Final = 24
 
 def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
     """Turn deduplicated events into `schema.USAGE`. A rate covers one interval, all APIs and proxies."""
-    intervals = with_rates(with_hour(events), SORTED_BY)
+    intervals = with_rates(with_hour(events), (*HOURLY, "broker"))
     begins = F.col(EVENT_HOUR)
     if by == DAY:
         begins -= begins % _HOURS_PER_DAY
-    place = SORTED_BY[1:]
-    hours = intervals.groupBy(begins.alias(EVENT_HOUR), *place).agg(
+    hours = intervals.groupBy(begins.alias(EVENT_HOUR), *HOURLY[1:], "broker").agg(
         *[total(name).alias(name) for name in COUNTS],
         *[F.max(f"{way}_rate").alias(f"max_{way}_rate") for way in ("bytes_in", "bytes_out")],
-        *[
-            F.percentile(f"{way}_rate", F.array(*[F.lit(each / 100) for each in _PERCENTS])).alias(rates)
-            for way, rates in _RATES.items()
-        ],
+        *[F.collect_list(f"{way}_rate").alias(rates) for way, rates in _RATES.items()],
     )
     percentiles = {
-        f"p{percent}_{way}_rate": F.col(rates)[place]
+        f"p{percent}_{way}_rate": _percentile(rates, percent)
         for way, rates in _RATES.items()
-        for place, percent in enumerate(_PERCENTS)
+        for percent in _PERCENTS
     }
+    hours = hours.withColumns({rates: F.sort_array(rates) for rates in _RATES.values()})
     shared = hours.withColumn("hour", start_of(F.col(EVENT_HOUR))).withColumns(
         {**percentiles, "share_in": _share("bytes_in"), "share_out": _share("bytes_out")}
     )
@@ -58,6 +55,15 @@ def with_rates(events: DataFrame, keys: Sequence[str]) -> DataFrame:
             for way in ("bytes_in", "bytes_out")
         ],
     )
+
+
+def _percentile(rates: str, percent: int) -> Column:
+    """The percentile of a sorted array, as Spark's percentile(), which is slower, would interpolate it."""
+    position = (F.size(rates) - 1) * F.lit(percent / 100)
+    below = F.floor(position).cast("int")
+    low = F.get(rates, below)
+    high = F.get(rates, F.least(below + 1, F.size(rates) - 1))
+    return low + (position - below) * (high - low)
 
 
 def _share(name: str) -> Column:

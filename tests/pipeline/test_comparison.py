@@ -35,6 +35,15 @@ def test_a_report_of_an_hour_is_compared_with_the_hour_before(run_job: RunJob, t
     assert result.exit_code == 0, result.output
     assert "2025-12-31 12:00 to 2025-12-31 13:00, UTC: 1 tenants" in compared(result.output)
     assert "+182 %" in (tmp_path / "report.html").read_text()
+    assert "The first event of the period before" not in result.output
+
+
+def test_a_period_whose_beginning_may_be_deleted(run_job: RunJob, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "events.jsonl", [make_event(), make_event(at=3_600_000)])
+    period = ("--from", "2025-12-31T13:00", "--to", "2025-12-31T15:00")
+    result = run_job("report", "--events", lines, "--out", tmp_path, *period)
+    assert result.exit_code == 0, result.output
+    assert "The first event of the period before is of 2025-12-31 12:00, UTC" in result.output
 
 
 def test_a_report_without_prices_is_compared_by_bytes(run_job: RunJob, tmp_path: Path) -> None:

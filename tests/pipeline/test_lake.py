@@ -62,3 +62,17 @@ def test_a_table_of_another_format_is_not_touched(spark: SparkSession, tmp_path:
     assert found is not None
     assert found.count() == 3
     assert Lake(spark, str(tmp_path)).read("none") is None
+
+
+@pytest.mark.parametrize(("job", "table"), [("report", "usage"), ("recommend", "skipped")])
+def test_a_job_that_writes_parquet_keeps_a_table_of_another_format(
+    run_job: RunJob, tmp_path: Path, job: str, table: str
+) -> None:
+    lines = write_lines(tmp_path / "events.jsonl", [make_event()])
+    log = tmp_path / table / "_delta_log/00000000000000000000.json"
+    log.parent.mkdir(parents=True)
+    log.write_text("{}")
+    result = run_job(job, "--events", lines, "--out", tmp_path)
+    assert result.exit_code == 2, result.output
+    assert "delta" in result.output
+    assert log.exists()

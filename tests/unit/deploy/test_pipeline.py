@@ -1,11 +1,14 @@
 """The pipeline's image and timer match the files that they copy and the commands that they run."""
 
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -14,6 +17,7 @@ from pipeline.cli import main
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy/pipeline"
 TEXT = re.sub(r"\\\n\s*", "", (FOLDER / "Containerfile").read_text())
+DAGS = FOLDER / "airflow_dag.py"
 SERVICE = ROOT / "deploy/systemd/quota-pipeline.service"
 TIMER = ROOT / "deploy/systemd/quota-pipeline.timer"
 
@@ -83,6 +87,26 @@ def test_a_bill_is_of_a_calendar_month_and_is_completed(
     assert [(each["start"], each["end"]) for each in found] == [(f"{month}-01", end) for month, end in months]
     assert [each["out"] for each in found] == [f"/bills/{month}" for month, _ in months]
     assert {(each["events"], each["prices"]) for each in found} == {("/lake/events", Path("/prices.yaml"))}
+
+
+def test_the_commands_of_the_example_dags_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow is not installed for tests: stubs stand for what the file imports."""
+    commands: dict[str, list[str]] = {}
+    operator = MagicMock(side_effect=lambda **task: commands.update({task["task_id"]: task["command"]}))
+    for line in re.findall(r"^ *from ((?:airflow|docker)\S*) import", DAGS.read_text(), re.MULTILINE):
+        monkeypatch.setitem(sys.modules, line, MagicMock(DockerOperator=operator))
+    runpy.run_path(str(DAGS))
+    ends = {"{{ data_interval_start | ds }}": "2026-02-01", "{{ data_interval_end | ds }}": "2026-03-01"}
+    found = {}
+    for name, words in commands.items():
+        text = shlex.join(words)
+        for end, day in ends.items():
+            text = text.replace(end, day)
+        found[name] = parameters(shlex.split(text))
+    assert list(found) == ["ingest", "usage", "bill"]
+    assert {found[name]["events"] for name in ("usage", "bill")} == {found["ingest"]["out"] + "/events"}
+    assert found["bill"]["out"] == "/lake/bills/2026-02-01"
+    assert (found["bill"]["start"], found["bill"]["end"]) == ("2026-02-01", "2026-03-01")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
