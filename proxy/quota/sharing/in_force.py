@@ -38,13 +38,21 @@ class InForce:
 
     def least(self, read_by_all: int) -> float:
         """The part that the process may use. All live processes have read below `read_by_all`."""
+        if len(self._since) > 1:
+            self.forget(read_by_all)
+        return min(self._parts)
+
+    def forget(self, read_by_all: int) -> None:
+        """Drop the parts before the last record that all have read. Nobody asks for the part of a limit that
+        this process does not use.
+        """
         since = self._since
-        if len(since) == 1:
-            return self._parts[0]
         done = 0
         while done + 1 < len(since) and since[done + 1] < read_by_all:
             done += 1
         if done > 0:
             del since[:done]
             del self._parts[:done]
-        return min(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._since)

@@ -40,6 +40,8 @@ DEGRADED_SECONDS: Final = 2.0
 """After this long without any record, not even one of this process, sharing is degraded."""
 COLD_SECONDS: Final = 3.0
 """A bucket that no process has reported for this long is cold."""
+MANY_PARTS: Final = 16
+"""A bucket with more parts forgets those that are over, also if this process does not use it."""
 HOT_PART: Final = 1.0 / 3.0
 _DEMAND_FACTOR: Final = 1.25
 """The demand of a bucket whose requests do not wait is this many times its use, so that the use can grow
@@ -196,6 +198,8 @@ class Sharing:
         else:
             for bucket in buckets:
                 bucket.divide(members, offset, self.instance, anew=False)
+                if len(bucket.in_force) > MANY_PARTS:
+                    bucket.in_force.forget(self._read_by_all)
         if changed or gone or entries:
             self._news_to = self._read_to
         self._newer = report.newer or (self._newer and len(members.newer()) > 0)

@@ -10,6 +10,7 @@ from proxy.quota.sharing.sharing import (
     COLD_SECONDS,
     DEGRADED_SECONDS,
     HEARTBEAT_SECONDS,
+    MANY_PARTS,
     REPORT_BYTES,
     REPORT_SECONDS,
     STALL_SECONDS,
@@ -154,6 +155,14 @@ def test_what_a_lost_report_said_is_said_again() -> None:
     assert b.lost == 1
     assert b.knows_idle(KEY)
     assert a.part(KEY) > 0.8
+
+
+def test_a_process_that_does_not_use_a_limit_keeps_few_of_its_parts() -> None:
+    world, a, b = two()
+    for number in range(100):
+        world.turn(a=use(rate=60.0 + 20.0 * (number % 3), used=16.0 * number))
+    assert a.knows_idle("another")
+    assert len(b._hot[KEY].in_force) <= MANY_PARTS + 1
 
 
 def test_a_part_does_not_grow_before_the_other_process_has_read_why() -> None:
