@@ -37,6 +37,7 @@ AT_ONCE: Final = 100
 CLUSTERS_LOGGED: Final = 10
 SKIPPED_SECONDS: Final = 600.0
 """The time for which skipped records are a warning. After it, the topic's retention has deleted them."""
+GRANT: Final = "grant the proxy Describe, Read and Write on it"
 LOG_APPEND_TIME: Final = 1
 """message.timestamp.type: the broker's clock, not the sender's."""
 PLAN: Final = TopicPlan(
@@ -62,8 +63,8 @@ class SharesTopic:
         cluster_name: str = "",
     ) -> None:
         """cluster_name: the reports of processes with another one are ignored."""
-        self.problem = f"topic {topic} is not read yet"
-        """Why the topic cannot be read or written at the moment; empty if it can."""
+        self._cannot_read = f"topic {topic} is not read yet"
+        self._cannot_write = ""
         self.skipped: Final = SkippedRecords(
             topic, "sharing", "only proxies may write to this topic: revoke the right of the others"
         )
@@ -88,16 +89,18 @@ class SharesTopic:
         see: takes each report with its offset and the broker's timestamp in milliseconds.
         begin_anew: the offsets begin again: the topic was deleted.
         """
-        await follow(lambda: self._follow(see, begin_anew), self._set_problem, self._tasks)
+        await follow(lambda: self._follow(see, begin_anew), self._set_read_problem, self._tasks)
 
     async def _follow(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
         """Follow the topic until it is unavailable."""
         try:
             await self._connect_and_read(see, begin_anew)
         except TopicAuthorizationFailedError:
-            self._set_problem("the proxy may not read it: grant the proxy Describe, Read and Write on it")
+            self._set_read_problem(
+                "the proxy may not read it: grant the proxy Describe, Read and Write on it"
+            )
         except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
-            self._set_problem(str(error) or type(error).__name__)
+            self._set_read_problem(str(error) or type(error).__name__)
         finally:
             self._abandon()
 
@@ -118,10 +121,14 @@ class SharesTopic:
             await consumer.start()
             consumer.assign([self._partition])
             async with asyncio.timeout(REQUEST_SECONDS):
-                await self._seek(consumer, topic_id, begin_anew)
+                end = await self._seek(consumer, topic_id, begin_anew)
+                # Before it may write: a process that reports and reads nothing would hold up all others, for
+                # a part grows only when all live processes have read why.
+                while await consumer.position(self._partition) < end:
+                    await self._read(consumer, see)
             # A report that was lost is superseded by the next one, so it is not worth waiting for replicas.
             self._producer = await self._started(kafka_producer(self._cluster, acks=1, **options))
-            self._set_problem("")
+            self._set_read_problem("")
             while True:
                 if not await self._read(consumer, see):
                     # Not even an own heartbeat has come: aiokafka waits forever for a topic that is gone.
@@ -141,15 +148,17 @@ class SharesTopic:
             raise
         return producer
 
-    async def _seek(self, consumer: Any, topic_id: object, begin_anew: Callable[[], None]) -> None:
+    async def _seek(self, consumer: Any, topic_id: object, begin_anew: Callable[[], None]) -> int:
+        """Go to the next record; return the end of the log."""
         start = (await consumer.beginning_offsets([self._partition]))[self._partition]
-        end = (await consumer.end_offsets([self._partition]))[self._partition]
+        end: int = (await consumer.end_offsets([self._partition]))[self._partition]
         if topic_id != self._topic_id or not start <= self._position <= end:
             if self._topic_id is not None:
                 begin_anew()
             self._topic_id = topic_id
             self._position = max(start, end - BEFORE_END)
         consumer.seek(self._partition, self._position)
+        return end
 
     async def _read(self, consumer: Any, see: Callable[[Report, int, int], None]) -> int:
         """Read the next records, waiting up to READ_SECONDS for them. Returns their number."""
@@ -207,11 +216,13 @@ class SharesTopic:
         try:
             await producer.send_and_wait(self._partition.topic, value, partition=0)
         except TopicAuthorizationFailedError:
-            self._set_problem("the proxy may not write to it: grant the proxy Describe, Read and Write on it")
+            self._set_write_problem(
+                "the proxy may not write to it: grant the proxy Describe, Read and Write on it"
+            )
         except KafkaError as error:
-            self._set_problem(f"cannot write to it: {error!s}")
+            self._set_write_problem(f"cannot write to it: {error!s}")
         else:
-            self._set_problem("")
+            self._set_write_problem("")
         finally:
             self.unsent -= 1
 
@@ -228,11 +239,25 @@ class SharesTopic:
         if producer is not None:
             self._tasks.start(producer.stop())
 
-    def _set_problem(self, problem: str) -> None:
-        if problem and problem != self.problem:
+    @property
+    def problem(self) -> str:
+        """Why the topic cannot be read or written at the moment; empty if it can."""
+        return self._cannot_read or self._cannot_write
+
+    def _set_read_problem(self, problem: str) -> None:
+        if problem != self._cannot_read:
+            self._warn(problem)
+        self._cannot_read = problem
+
+    def _set_write_problem(self, problem: str) -> None:
+        if problem != self._cannot_write:
+            self._warn(problem)
+        self._cannot_write = problem
+
+    def _warn(self, problem: str) -> None:
+        if problem:
             log.warning(
                 "sharing: topic %s: %s; each process keeps its part of each limit",
                 self._partition.topic,
                 problem,
             )
-        self.problem = problem

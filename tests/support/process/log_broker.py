@@ -61,6 +61,8 @@ class LogBroker(SocketBroker):
         self.silent: Final[set[int]] = set()
         """API keys to which it sends no response."""
         self.produce_error = ErrorCode.none
+        self.fetch_error = ErrorCode.none
+        self.fetches = 0
         self._batches: list[bytes] = []
         self._start = self._end = 0
         self._appended = asyncio.Event()
@@ -148,7 +150,9 @@ class LogBroker(SocketBroker):
 
     async def _fetch(self, request: Any, schema: Any) -> Any:
         (wanted,) = request.topics[0].partitions
-        if wanted.fetch_offset >= self._end:
+        self.fetches += 1
+        fails = self.fetch_error != ErrorCode.none
+        if wanted.fetch_offset >= self._end and not fails:
             with suppress(TimeoutError):
                 async with asyncio.timeout(request.max_wait.total_seconds()):
                     await self._appended.wait()
@@ -157,12 +161,16 @@ class LogBroker(SocketBroker):
             schema,
             "PartitionData",
             partition_index=wanted.partition,
-            error_code=self._topic_error if in_range else ErrorCode.offset_out_of_range,
+            error_code=self.fetch_error
+            if fails
+            else (self._topic_error if in_range else ErrorCode.offset_out_of_range),
             high_watermark=self._end,
             last_stable_offset=self._end,
             log_start_offset=self._start,
             aborted_transactions=(),
-            records=b"".join(batch for batch in self._batches if next_offset(batch) > wanted.fetch_offset),
+            records=b"".join(
+                batch for batch in self._batches if next_offset(batch) > wanted.fetch_offset and not fails
+            ),
         )
         topic = part(schema, "FetchableTopicResponse", topic=self.topic, partitions=(partition,))
         return build(

@@ -92,7 +92,7 @@ async def test_processes_of_another_cluster_are_ignored(
         clusters = ("other", "kafka", "other", "")
         broker.append([(None, encode_report(report(n), name)) for n, name in enumerate(clusters, 1)])
         topic = follower.follow(broker, "kafka")
-        await reached(lambda: len(follower.seen) == 2, "the others")
+        await reached(lambda: len(follower.seen) == 2 and topic.writable, "the others")
         assert [number for number, _, _ in follower.seen] == [2, 4]
         assert len([message for message in caplog.messages if "'other'" in message]) == 1
         topic.append(report(5))
@@ -143,6 +143,24 @@ async def test_a_write_that_fails_is_a_problem_until_one_succeeds(follower: Foll
         topic.append(report(2))
         await reached(lambda: not topic.problem, "the success")
         assert [decode_report(value).number for value in broker.values] == [2]
+
+
+async def test_who_may_not_read_does_not_write_and_says_it_once(
+    follower: Follower, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        broker.append([(None, encode_report(report(1)))])
+        broker.fetch_error = ErrorCode.topic_authorization_failed
+        topic = follower.follow(broker)
+        for _ in range(3):
+            fetched = broker.fetches
+            await reached(lambda fetched=fetched: broker.fetches > fetched, "another try")
+            assert not topic.writable
+        assert "grant the proxy" in topic.problem
+        assert len([line for line in caplog.messages if "grant the proxy" in line]) == 1
+        broker.fetch_error = ErrorCode.none
+        await reached(lambda: topic.writable and not topic.problem, "the right to read")
+        assert follower.seen == [(1, 0, TIME_MS)]
 
 
 async def test_reports_that_the_broker_does_not_take_are_dropped(follower: Follower) -> None:
