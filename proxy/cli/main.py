@@ -142,7 +142,6 @@ def _admin_port(url: str, token_file: str | None, ca: str | None) -> "AdminPort"
         raise click.BadParameter(
             f"expected http://HOST:PORT or https://HOST:PORT, got {url!r}", param_hint="--admin"
         )
-    import_kio()
     from proxy.cli.top import AdminPort
     from proxy.security.secrets import read_secret
 

@@ -7,16 +7,15 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
-
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, Final
 
 from proxy.cli.quotas.entity import show_name
 from proxy.cli.quotas.output import NOTHING, columns
 from proxy.errors import SettingsError, UpstreamUnavailable
-from proxy.upstream.broker_connection import explain
+from proxy.upstream.failures import explain
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Bucket = Mapping[str, Any]
 """An object of /api/quotas."""
@@ -133,20 +132,23 @@ def _amount(kind: str, value: float) -> str:
     return f"{value:.4g} {_UNITS[-1]}"
 
 
-def show(port: AdminPort, console: Console) -> None:
+def show(port: AdminPort, console: "Console") -> None:
     """Print the table once. Raises UpstreamUnavailable."""
     for line in lines(port.buckets()):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def follow(
-    port: AdminPort, console: Console, interval: float, pause: Callable[[float], None] = time.sleep
+    port: AdminPort, console: "Console", interval: float, pause: Callable[[float], None] = time.sleep
 ) -> None:
     """Show the table on the whole screen, and update it every `interval` seconds until `pause` raises
     KeyboardInterrupt.
 
     Raises UpstreamUnavailable if the first request fails; later requests are retried.
     """
+    from rich.live import Live
+    from rich.text import Text
+
     text = "\n".join(lines(port.buckets(), console.height - _AROUND))
     with Live(Text(text), console=console, screen=True, auto_refresh=False) as live:
         try:

@@ -5,8 +5,6 @@ The data path does not use it.
 
 import asyncio
 import io
-import os
-import socket
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
@@ -17,6 +15,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.addresses import join_address
+from proxy.upstream.failures import explain
 from proxy.upstream.responses import read_response
 
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -143,16 +142,3 @@ async def connect_to_any(
         except (OSError, EOFError, UpstreamUnavailable) as error:
             reasons.append(f"{join_address(host, port)}: {explain(error, seconds)}")
     raise UpstreamUnavailable("; ".join(reasons))
-
-
-def explain(error: Exception, seconds: float) -> str:
-    """Return why a connection or a request with a timeout of `seconds` failed."""
-    if isinstance(error, TimeoutError):
-        return f"no response within {seconds:g} s"
-    if isinstance(error, EOFError):
-        return "the server closed the connection without a response; is this a listener with TLS or SASL?"
-    if isinstance(error, socket.gaierror):
-        return f"cannot resolve the host name: {error.strerror}"
-    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)
-    return str(error) or type(error).__name__

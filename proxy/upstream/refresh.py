@@ -14,8 +14,9 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
 from proxy.upstream.addresses import join_address
-from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
+from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
 from proxy.upstream.cluster_access import ClusterAccess
+from proxy.upstream.failures import explain
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.api_keys import METADATA
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED

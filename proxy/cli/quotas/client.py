@@ -4,10 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from kio.schema.alter_client_quotas.v1 import request as alter_request
-from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 from kio.schema.api_versions.v0.response import ApiVersionsResponse
 from kio.schema.describe_client_quotas.v1.request import ComponentData, DescribeClientQuotasRequest
@@ -20,8 +18,12 @@ from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.entity import Entity, Quotas, make_entity
 from proxy.cli.quotas.values import BACK_TO_FILE, EXPIRES_AT_MS
 from proxy.errors import BadResponse, QuotaProxyError, UpstreamUnavailable
-from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
+from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
 from proxy.upstream.cluster_access import ClusterAccess
+from proxy.upstream.failures import explain
+
+if TYPE_CHECKING:
+    from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest
 
 Response = TypeVar("Response", bound=ResponsePayload)
 MAX_ENTITIES: Final = 1000
@@ -163,6 +165,9 @@ class QuotaClient:
     async def _alter(
         self, batch: Sequence[EntityAlteration], validate_only: bool
     ) -> list[RejectedAlteration]:
+        # Commands that only read share this file's imports.
+        from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
+
         rejections: list[RejectedAlteration] = []
         waiting = {entry.entity: entry for entry in batch}
         for pause in (*self._pauses, None):
@@ -251,9 +256,9 @@ def batches(
         yield batch
 
 
-def _alter_request(
-    entries: Iterable[EntityAlteration], validate_only: bool
-) -> alter_request.AlterClientQuotasRequest:
+def _alter_request(entries: Iterable[EntityAlteration], validate_only: bool) -> "AlterClientQuotasRequest":
+    from kio.schema.alter_client_quotas.v1 import request as alter_request
+
     return alter_request.AlterClientQuotasRequest(
         validate_only=validate_only,
         entries=tuple(

@@ -5,24 +5,40 @@ A command is imported when it is used: the others would make it wait for librari
 
 import sys
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
 from proxy.cli.libraries import import_kio
 from proxy.errors import QuotaProxyError, SettingsError
 
+
+class LateCommand(NamedTuple):
+    """Where a command is, and its line in the help of the group, which therefore imports none."""
+
+    file: str
+    name: str
+    help: str
+
+
 COMMANDS: Final = {
-    "list": ("entity_commands", "list_"),
-    "get": ("entity_commands", "get"),
-    "set": ("entity_commands", "set_"),
-    "delete": ("entity_commands", "delete"),
-    "export": ("file_commands", "export"),
-    "import": ("file_commands", "import_"),
-    "diff": ("file_commands", "diff"),
-    "log": ("log_command", "log"),
+    "list": LateCommand(
+        "entity_commands", "list_", "Show all quotas, or those of entities with the given parts."
+    ),
+    "get": LateCommand("entity_commands", "get", "Show the quotas of exactly one entity."),
+    "set": LateCommand(
+        "entity_commands", "set_", "Set quotas of one entity; its other quotas do not change."
+    ),
+    "delete": LateCommand(
+        "entity_commands", "delete", "Remove quotas of one entity: those of the given keys, or all."
+    ),
+    "export": LateCommand("file_commands", "export", "Write all quotas as YAML."),
+    "import": LateCommand("file_commands", "import_", "Set the quotas of a file."),
+    "diff": LateCommand("file_commands", "diff", "Show what `import` would change."),
+    "log": LateCommand(
+        "log_command", "log", "Show who changed which quota, when, and from where; oldest first."
+    ),
 }
-"""The file and the name of each command."""
 
 
 class QuotaCommands(click.Group):
@@ -36,9 +52,19 @@ class QuotaCommands(click.Group):
         if place is None:
             return None
         import_kio()
-        file, name = place
-        command: click.Command = getattr(import_module(f"proxy.cli.quotas.{file}"), name)
+        command: click.Command = getattr(import_module(f"proxy.cli.quotas.{place.file}"), place.name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = self.list_commands(ctx)
+        limit = formatter.width - 6 - max(map(len, names))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, click.Command(name, help=COMMANDS[name].help).get_short_help_str(limit))
+                    for name in names
+                ]
+            )
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -6,19 +6,11 @@ A quota proxy describes them all at once, with their sources, as the config `quo
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.incremental_alter_configs.v1.request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
-from kio.schema.metadata.v12.request import MetadataRequest
-from kio.schema.metadata.v12.response import MetadataResponse
 from kio.static.primitive import i8
 
 from proxy.cli.quotas.changes import EntityAlteration
@@ -29,6 +21,9 @@ from proxy.errors import UpstreamUnavailable
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC
 from proxy.store.layer_report import ConfigReport, decode_report
 from proxy.upstream.cluster_access import ClusterAccess
+
+if TYPE_CHECKING:
+    from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 
 _TOPIC_TYPE: Final = i8(2)
 _BROKER_TYPE: Final = i8(4)
@@ -101,6 +96,9 @@ class ConfigClient:
 
     async def _addresses(self) -> dict[int, tuple[str, int]]:
         """The addresses of the brokers, by node id."""
+        from kio.schema.metadata.v12.request import MetadataRequest
+        from kio.schema.metadata.v12.response import MetadataResponse
+
         request = MetadataRequest(
             topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
         )
@@ -110,6 +108,8 @@ class ConfigClient:
     async def _alter(
         self, client: QuotaClient, batch: Sequence[EntityAlteration], validate_only: bool
     ) -> list[RejectedAlteration]:
+        from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+
         rejections: list[RejectedAlteration] = []
         waiting = {_resource(entry.entity): entry for entry in batch}
         for pause in (*self._pauses, None):
@@ -152,7 +152,13 @@ def _resource(entity: Entity) -> tuple[i8, str]:
     return _BROKER_TYPE, name or ""
 
 
-def _request(entries: Iterable[EntityAlteration], validate_only: bool) -> IncrementalAlterConfigsRequest:
+def _request(entries: Iterable[EntityAlteration], validate_only: bool) -> "IncrementalAlterConfigsRequest":
+    from kio.schema.incremental_alter_configs.v1.request import (
+        AlterableConfig,
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+    )
+
     resources = []
     for entry in entries:
         kind, name = _resource(entry.entity)

@@ -4,9 +4,9 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from proxy.cli.quotas.changes import QuotaChange, alterations, compare, kept, summary
 from proxy.cli.quotas.client import QuotaClient
@@ -14,14 +14,15 @@ from proxy.cli.quotas.config_client import ConfigClient
 from proxy.cli.quotas.entity import BROKERS, CLIENTS, TOPICS, of_section, section
 from proxy.cli.quotas.options import bootstrap_option, dry_run_option
 from proxy.cli.quotas.output import YAML, render
-from proxy.cli.quotas.quota_file import QuotaFile, read_quotas
 from proxy.cli.quotas.sending import send
 from proxy.cli.quotas.server_quotas import ServerQuotas, read_server
 from proxy.cli.quotas.whole_file import write_whole
 from proxy.errors import QuotaProxyError, SettingsError
 from proxy.quota.identity import DEFAULT_IN_YAML
-from proxy.store.yaml_file import EXPIRES, SCOPE
 from proxy.upstream.cluster_access import ClusterAccess
+
+if TYPE_CHECKING:
+    from proxy.cli.quotas.quota_file import QuotaFile
 
 file_argument = click.argument("file", type=click.Path(path_type=Path))
 
@@ -102,7 +103,7 @@ async def _describe(cluster: ClusterAccess) -> ServerQuotas:
         return await read_server(client, ConfigClient(client, cluster))
 
 
-def _compare(file: Path, server: ServerQuotas, want: QuotaFile, prune: bool) -> list[QuotaChange]:
+def _compare(file: Path, server: ServerQuotas, want: "QuotaFile", prune: bool) -> list[QuotaChange]:
     """The changes that an import makes. Raises SettingsError if the server cannot have quotas of the file."""
     _check_server(file, server, want)
     sections = want.sections & set(server.sections) if prune else frozenset()
@@ -117,7 +118,7 @@ def _compare(file: Path, server: ServerQuotas, want: QuotaFile, prune: bool) -> 
     return changes
 
 
-def _check_server(file: Path, server: ServerQuotas, want: QuotaFile) -> None:
+def _check_server(file: Path, server: ServerQuotas, want: "QuotaFile") -> None:
     resources = of_section(want.lasting, TOPICS, BROKERS)
     if not resources:
         return
@@ -133,7 +134,7 @@ def _check_server(file: Path, server: ServerQuotas, want: QuotaFile) -> None:
 
 
 async def _import(
-    cluster: ClusterAccess, file: Path, want: QuotaFile, prune: bool, dry_run: bool, yes: bool
+    cluster: ClusterAccess, file: Path, want: "QuotaFile", prune: bool, dry_run: bool, yes: bool
 ) -> int:
     async with QuotaClient(cluster) as client:
         configs = ConfigClient(client, cluster)
@@ -154,7 +155,12 @@ async def _import(
     return 1 if rejected else 0
 
 
-def _read(file: Path) -> QuotaFile:
+def _read(file: Path) -> "QuotaFile":
+    from rich.console import Console
+
+    from proxy.cli.quotas.quota_file import read_quotas
+    from proxy.store.yaml_file import EXPIRES, SCOPE
+
     # PyYAML needs some seconds for tens of thousands of entities: show on a terminal what takes so long.
     with Console(stderr=True).status(f"reading {file}"):
         read = read_quotas(file)

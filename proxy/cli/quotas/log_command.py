@@ -3,17 +3,19 @@
 import asyncio
 import json
 from dataclasses import asdict
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from proxy.cli.quotas.audit_log import AuditEntry, read_log
 from proxy.cli.quotas.entity import Entity, show_entity, show_name
 from proxy.cli.quotas.options import bootstrap_option, entity_options
 from proxy.cli.quotas.output import NOTHING, columns
 from proxy.cli.quotas.values import show_number, show_time
 from proxy.quota.limits import resources
 from proxy.upstream.cluster_access import ClusterAccess
+
+if TYPE_CHECKING:
+    from proxy.cli.quotas.audit_log import AuditEntry
 
 TOPIC: Final = "__quota_proxy_config"
 OF: Final = {resource: f"of-{resource}" for resource in (resources.TOPIC, resources.BROKER)}
@@ -47,6 +49,8 @@ def log(cluster: ClusterAccess, entity: Entity, topic: str, form: str) -> None:
     Reads the topic in which quota proxies store changes. It is compacted: of several changes to one quota,
     only the last may be left.
     """
+    from proxy.cli.quotas.audit_log import read_log
+
     entries, unreadable = asyncio.run(read_log(cluster, topic))
     shown = [entry for entry in entries if set(entity) <= set(entry.entity or ())]
     if form == "json":
@@ -59,14 +63,14 @@ def log(cluster: ClusterAccess, entity: Entity, topic: str, form: str) -> None:
         click.echo(f"quota-proxy: omitted {unreadable} unreadable records of {topic}", err=True)
 
 
-def to_row(entry: AuditEntry) -> tuple[str, ...]:
+def to_row(entry: "AuditEntry") -> tuple[str, ...]:
     """The cells of the entry, in the order of HEAD."""
     people = [show_name(name) if name else NOTHING for name in (entry.by, entry.client_id, entry.address)]
     entity = entry.kind if entry.entity is None else show_entity(entry.entity)
     return (show_time(entry.at_ms), *people, entity, entry.name, _show_value(entry))
 
 
-def _show_value(entry: AuditEntry) -> str:
+def _show_value(entry: "AuditEntry") -> str:
     value = entry.value
     if entry.temporary and entry.expires_at_ms is None:
         return "temporary value ended"
@@ -78,6 +82,6 @@ def _show_value(entry: AuditEntry) -> str:
     return shown if entry.expires_at_ms is None else f"{shown} until {show_time(entry.expires_at_ms)}"
 
 
-def to_json(entry: AuditEntry) -> dict[str, object]:
+def to_json(entry: "AuditEntry") -> dict[str, object]:
     """The fields of the entry; the entity is a mapping, with null for Kafka's default entity."""
     return {**asdict(entry), "entity": None if entry.entity is None else dict(entry.entity)}

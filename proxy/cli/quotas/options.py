@@ -9,13 +9,12 @@ from typing import Any, Final
 
 import click
 
-from proxy.cli.quotas.access_file import read_access
 from proxy.cli.quotas.entity import TYPES, Entity, make_entity
 from proxy.cli.quotas.values import parse_duration, parse_time
 from proxy.errors import SettingsError
 from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
 from proxy.quota.limits.resources import BROKER, TOPIC, broker_name
-from proxy.security.access import PLAINTEXT
+from proxy.security.access import PLAINTEXT, Access
 from proxy.upstream.addresses import split_address
 from proxy.upstream.cluster_access import ClusterAccess
 
@@ -51,7 +50,7 @@ def bootstrap_option(command: Command) -> Command:
     @functools.wraps(command)
     def wrapper(bootstrap: list[tuple[str, int]], access: Path | None, **values: Any) -> None:
         try:
-            given = PLAINTEXT if access is None else read_access(access)
+            given = PLAINTEXT if access is None else _read_access(access)
         except SettingsError as error:
             raise click.BadParameter(str(error), param_hint="--access") from error
         command(cluster=ClusterAccess(tuple(bootstrap), CONNECT_SECONDS, given), **values)
@@ -122,6 +121,13 @@ def entity_options(
         return decorated
 
     return decorate
+
+
+def _read_access(path: Path) -> Access:
+    """Read the file of --access. Only commands with this option need a reader of YAML."""
+    from proxy.cli.quotas.access_file import read_access
+
+    return read_access(path)
 
 
 def _until(expires: str | None, duration: str | None) -> int | None:

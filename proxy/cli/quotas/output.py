@@ -4,10 +4,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import click
-from rich.cells import cell_len
 
 from proxy.cli.quotas.entity import CLIENTS, Quotas, show_entity, show_name, sort_key, type_order
-from proxy.cli.quotas.quota_file import has_shape, to_json, to_yaml
 from proxy.cli.quotas.values import show_value
 
 TABLE: Final = "table"
@@ -29,6 +27,9 @@ def render(quotas: Quotas, form: str, sections: Collection[str] = (CLIENTS,)) ->
     """YAML or JSON, and whether it contains all quotas. Entities that a file cannot represent are reported on
     standard error. `sections` are written even if they are empty.
     """
+    # A table needs neither this file nor YAML.
+    from proxy.cli.quotas.quota_file import has_shape, to_json, to_yaml
+
     fit = {entity: values for entity, values in quotas.items() if has_shape(entity)}
     for entity in quotas.keys() - fit.keys():
         reason = "in a file this name means Kafka's default entity"
@@ -56,10 +57,19 @@ def config_table(rows: Iterable[Sequence[str]]) -> list[str]:
 def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A line for the head and for each row, with columns as wide as their widest cell."""
     table = [head, *rows]
-    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
     return [
         "  ".join(
-            cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)
+            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
         ).rstrip()
         for row in table
     ]
+
+
+def _width(text: str) -> int:
+    """The columns of a terminal that the text takes."""
+    if text.isascii() and text.isprintable():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)

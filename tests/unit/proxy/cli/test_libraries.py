@@ -33,14 +33,70 @@ def command(*arguments: str) -> str:
     return f"from proxy.cli.main import main\nmain({list(arguments)!r}, standalone_mode=False)"
 
 
+def command_that_fails(*arguments: str) -> str:
+    """A command that may end with a status, as one does that cannot connect."""
+    return (
+        f"from contextlib import suppress\nfrom proxy.cli.main import main\n"
+        f"with suppress(SystemExit):\n    main({list(arguments)!r})"
+    )
+
+
 def test_a_short_command_imports_no_library(tmp_path: Path) -> None:
     assert imported(command("version"), tmp_path) == set()
 
 
-@pytest.mark.parametrize("name", ["list", "get"])
-def test_commands_for_quotas_import_no_server(name: str, tmp_path: Path) -> None:
-    code = f"import click\nfrom proxy.cli.quotas.commands import quotas\nquotas.get_command(None, {name!r})"
-    assert imported(code, tmp_path) == {"kio", "msgspec", "rich", "yaml"}
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["quotas", "--help"], ["check", "--help"], ["explain", "--help"]]
+)
+def test_help_imports_no_library(arguments: list[str], tmp_path: Path) -> None:
+    assert imported(command_that_fails(*arguments), tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "libraries"),
+    [
+        (["quotas", "list"], {"kio", "msgspec"}),
+        (["quotas", "list", "--topic", "t"], {"kio", "msgspec"}),
+        (["quotas", "get", "--user", "a"], {"kio", "msgspec"}),
+        (["quotas", "export"], {"kio", "msgspec"}),
+        (["quotas", "log"], {"aiokafka", "kio", "msgspec"}),
+    ],
+)
+def test_commands_for_quotas_import_what_they_need(
+    arguments: list[str], libraries: set[str], tmp_path: Path
+) -> None:
+    """Nothing listens at port 1: each command fails when it connects."""
+    code = command_that_fails(*arguments, "--bootstrap", "127.0.0.1:1")
+    assert imported(code, tmp_path) == libraries
+
+
+def test_showing_quotas_needs_no_message_that_changes_them(tmp_path: Path) -> None:
+    code = command_that_fails("quotas", "list", "--bootstrap", "127.0.0.1:1")
+    code += "\nimport sys"
+    code += (
+        "\nprint(*{name.split('.')[2] for name in sys.modules if name.count('.') > 2 and 'schema' in name})"
+    )
+    assert printed(code, tmp_path) == {
+        "api_versions",
+        "describe_client_quotas",
+        "describe_configs",
+        "request_header",
+        "response_header",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "libraries"),
+    [
+        (["check", "--config", "none"], {"kio", "msgspec", "yaml"}),
+        (["explain", "--user", "a", "--admin", "http://127.0.0.1:1"], set()),
+        (["top", "--once", "--admin", "http://127.0.0.1:1"], {"rich"}),
+    ],
+)
+def test_commands_for_one_proxy_import_what_they_need(
+    arguments: list[str], libraries: set[str], tmp_path: Path
+) -> None:
+    assert imported(command_that_fails(*arguments), tmp_path) == libraries
 
 
 def test_the_proxy_listens_before_it_imports_what_serves(tmp_path: Path) -> None:

@@ -10,28 +10,7 @@ from kio.schema.api_versions.v0.response import ApiVersionsResponse
 from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.security.access import PLAINTEXT, Access
 from proxy.security.broker_hosts import BrokerHosts
-from proxy.upstream.broker_connection import BrokerConnection, connect_to_any, explain
-
-
-@pytest.mark.parametrize(
-    ("error", "says"),
-    [
-        (TimeoutError(), "no response within 5 s"),
-        (
-            EOFError(),
-            "the server closed the connection without a response; is this a listener with TLS or SASL?",
-        ),
-        (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"), "Connection refused"),
-        (
-            socket.gaierror(-2, "Name or service not known"),
-            "cannot resolve the host name: Name or service not known",
-        ),
-        (UpstreamUnavailable("the broker rejects the proxy's login"), "the broker rejects the proxy's login"),
-        (OSError(), "OSError"),
-    ],
-)
-def test_explain(error: Exception, says: str) -> None:
-    assert explain(error, 5.0) == says
+from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
 
 
 async def test_error_has_the_reason_of_every_address() -> None:

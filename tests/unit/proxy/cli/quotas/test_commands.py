@@ -3,9 +3,11 @@
 import subprocess
 import sys
 
+import click
 from click.testing import CliRunner
 
 from proxy.cli.main import main
+from proxy.cli.quotas.commands import COMMANDS, quotas
 
 
 def test_other_commands_do_not_import_their_libraries() -> None:
@@ -17,6 +19,15 @@ def test_help_names_the_commands() -> None:
     shown = CliRunner().invoke(main, ["quotas", "--help"]).output
     for command in ("list", "get", "set", "delete", "import", "export", "diff", "log"):
         assert f"\n  {command} " in shown
+
+
+def test_help_has_the_first_sentence_of_each_command() -> None:
+    """The group has them twice: it shows them without importing the commands."""
+    context = click.Context(quotas)
+    for name in quotas.list_commands(context):
+        command = quotas.get_command(context, name)
+        assert command is not None
+        assert COMMANDS[name].help == command.get_short_help_str(limit=1000)
 
 
 def test_unreachable_server_exits_1() -> None:
