@@ -4,10 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
-
-from kio.schema.errors import ErrorCode
-from kio.static.protocol import RequestPayload, ResponsePayload
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from proxy.errors import KeyPath, SettingsError, UpstreamUnavailable
 from proxy.security.broker_hosts import ANY_HOST, BrokerHosts
@@ -15,13 +12,16 @@ from proxy.security.secrets import SecretMissing, read_secret
 from proxy.security.settings import UpstreamSasl, UpstreamTls
 from proxy.security.tls import TlsFiles, client_tls
 
-Response = TypeVar("Response", bound=ResponsePayload)
+if TYPE_CHECKING:
+    from kio.static.protocol import RequestPayload, ResponsePayload
+
+Response = TypeVar("Response", bound="ResponsePayload")
 
 
 class Asker(Protocol):
     """A connection to a broker."""
 
-    async def ask(self, request: RequestPayload, response: type[Response]) -> Response: ...
+    async def ask(self, request: "RequestPayload", response: type[Response]) -> Response: ...
 
 
 class Access:
@@ -67,6 +67,7 @@ class Access:
         if sasl is None:
             return
         # Imported here: most proxies connect to brokers without a login.
+        from kio.schema.errors import ErrorCode
         from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
         from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
@@ -127,6 +128,7 @@ def _secret(sasl: UpstreamSasl) -> str:
 
 async def _send(broker: Asker, sasl: UpstreamSasl, token: bytes) -> bytes:
     """Send one message of the login and return the broker's. Raises UpstreamUnavailable if it rejects."""
+    from kio.schema.errors import ErrorCode
     from kio.schema.sasl_authenticate.v1.request import SaslAuthenticateRequest
     from kio.schema.sasl_authenticate.v1.response import SaslAuthenticateResponse
 
