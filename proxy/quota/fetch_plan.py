@@ -25,6 +25,10 @@ from proxy.wire.fetch_rewrite import Watermarks
 NO_BOUND: Final = -1
 
 
+class ItemState:
+    """What a quota keeps of a partition from plan to plan. The quota subclasses it."""
+
+
 @final
 class FetchItem:
     """A partition that a quota may omit. It lives as long as the partition is in its session."""
@@ -37,6 +41,7 @@ class FetchItem:
         "omitted",
         "partition",
         "replica_id",
+        "state",
         "tickets",
         "topic",
     )
@@ -48,6 +53,8 @@ class FetchItem:
         """The follower's node id; -1 for a consumer."""
         self.marks: Final = marks
         """What the broker last reported about the partition on this connection."""
+        self.state: ItemState | None = None
+        """For a follower: what the replication quota knows of the replica, so that a plan looks up none."""
         self.tickets: dict[FetchQueue, Ticket] | None = None
         """For a consumer: by bucket, its place in the queue, or the reservation of the last plan."""
         self.fetch_offset = 0

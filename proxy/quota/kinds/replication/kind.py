@@ -137,12 +137,13 @@ class Replication(Quota):
         self._share_out(plan, items, waiting, who, waiter, now)
 
     def _replica(self, item: FetchItem, now: float) -> Replica:
-        key = (item.replica_id, item.topic, item.partition)
         shared = self._shared
-        replica = shared.replicas.get(key)
-        if replica is None:
-            replica = Replica(key, now)
-            shared.replicas[key] = replica
+        state = item.state
+        if isinstance(state, Replica) and not state.forgotten:
+            replica = state
+        else:
+            replica = shared.replica((item.replica_id, item.topic, item.partition), now)
+            item.state = replica
         if replica.leader_id != self.node_id or replica.generation != shared.generation:
             replica.leader_id, replica.generation = self.node_id, shared.generation
             replica.throttles = shared.enforced_throttles(
@@ -164,11 +165,13 @@ class Replication(Quota):
         grants = Grants(now)
         paced = self._shared.limits.settings.algorithm.paced
         budget = FetchBudget(self._shared.ahead(waiter, now), now)
+        may_start = waiter.may_start(now)
+        start_at = waiter.start_at(now)
         for at, replica in enumerate(replicas):
             item = items[at]
             starts = paced and replica.starts
-            if starts and not waiter.may_start(now):
-                plan.omit(item, waiter.start_at(now))
+            if starts and not may_start:
+                plan.omit(item, start_at)
                 replica.omit([], now)
                 continue
             lacking = budget.lacking(replica, PIECE_BYTES if grants.replicas else 0)
@@ -179,6 +182,7 @@ class Replication(Quota):
             replica.omitted_since = 0.0
             if starts:
                 waiter.start(now)
+                may_start = False
             share = max(budget.left / (len(replicas) - at), PIECE_BYTES)
             self._grant(plan, item, replica, min(budget.left, share, item.max_bytes), grants, now)
         waiter.throttles = list(budget.exhausted)
@@ -249,7 +253,7 @@ class Replication(Quota):
     def forget_idle(self, now: float) -> None:
         replicas = self._shared.replicas
         for key in [key for key, replica in replicas.items() if now - replica.seen_at > FORGET_SECONDS]:
-            del replicas[key]
+            replicas.pop(key).forgotten = True
         for who in [who for who, grants in self._grants.items() if now - grants.since > FORGET_SECONDS]:
             # The connection is closed: no response will use what was granted.
             gone = self._take_back(who, now)

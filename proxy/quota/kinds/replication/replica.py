@@ -2,7 +2,7 @@
 
 from typing import Final, final
 
-from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.fetch_plan import FetchItem, ItemState
 from proxy.quota.kinds.replication.throttle import Throttle
 from proxy.wire.fetch_rewrite import UNKNOWN
 
@@ -13,7 +13,7 @@ MEASURE_SECONDS: Final = 10.0
 
 
 @final
-class Replica:
+class Replica(ItemState):
     """Made when the follower first fetches the partition through the proxy."""
 
     def __init__(self, key: ReplicaKey, now: float) -> None:
@@ -24,6 +24,8 @@ class Replica:
         self.leader_id = -1
         self.generation = -1
         """The leader and the generation of limits for which `throttles` is valid."""
+        self.forgotten = False
+        """Whether ReplicationState no longer has it."""
         self.in_sync = False
         """Whether it was caught_up at its last fetch."""
         self.omitted_since = 0.0

@@ -159,6 +159,14 @@ class ReplicationState:
         limit = self.limits.resources.number(BROKER, str(throttle.node_id), throttle.key.name)
         return UNLIMITED if limit is None else limit
 
+    def replica(self, key: ReplicaKey, now: float) -> Replica:
+        """The state of a replica."""
+        replica = self.replicas.get(key)
+        if replica is None:
+            replica = Replica(key, now)
+            self.replicas[key] = replica
+        return replica
+
     def throttles_of(
         self, leader: int, follower: int, topic: str, partition: int, now: float
     ) -> list[Throttle]:

@@ -328,6 +328,28 @@ def test_the_state_of_a_reassignment():
     assert quota.shared.replicas == {}
 
 
+def test_a_forgotten_replica_that_is_fetched_again_is_shown_again():
+    """The partition is still in its session, and keeps what the quota knew of it."""
+    quota = quotas(throttled(RATE), [1])[1]
+    (copy,) = copies(2, 1, PLENTY)
+    copy.item.marks.high_watermark = 50
+    quota.plan_fetch(FetchPlan(2, [copy.item]), WHO, START)
+    later = START + 61
+    quota.forget_idle(later)
+    assert limited(quota, later)[0].behind == 0
+    quota.plan_fetch(FetchPlan(2, [copy.item]), WHO, later)
+    assert limited(quota, later)[0].behind == 1
+    assert len(quota.shared.replicas) == 1
+
+
+def test_sessions_of_one_follower_share_what_is_known_of_a_replica():
+    quota = quotas(throttled(RATE), [1])[1]
+    for _ in range(2):
+        (copy,) = copies(2, 1, PLENTY)
+        quota.plan_fetch(FetchPlan(2, [copy.item]), WHO, START)
+    assert len(quota.shared.replicas) == 1
+
+
 def test_every_broker_is_shown_from_the_start():
     quota = quotas(throttled(None, RATE), [1])[1]
     quota.see_cluster(ClusterView("c", {1: BrokerAddress(1, "h", 1), 2: BrokerAddress(2, "h", 2)}, {}), START)
