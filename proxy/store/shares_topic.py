@@ -96,9 +96,7 @@ class SharesTopic:
         try:
             await self._connect_and_read(see, begin_anew)
         except TopicAuthorizationFailedError:
-            self._set_read_problem(
-                "the proxy may not read it: grant the proxy Describe, Read and Write on it"
-            )
+            self._set_read_problem(f"the proxy may not read it: {GRANT}")
         except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
             self._set_read_problem(str(error) or type(error).__name__)
         finally:
@@ -122,10 +120,7 @@ class SharesTopic:
             consumer.assign([self._partition])
             async with asyncio.timeout(REQUEST_SECONDS):
                 end = await self._seek(consumer, topic_id, begin_anew)
-                # Before it may write: a process that reports and reads nothing would hold up all others, for
-                # a part grows only when all live processes have read why.
-                while await consumer.position(self._partition) < end:
-                    await self._read(consumer, see)
+            await self._catch_up(consumer, see, end)
             # A report that was lost is superseded by the next one, so it is not worth waiting for replicas.
             self._producer = await self._started(kafka_producer(self._cluster, acks=1, **options))
             self._set_read_problem("")
@@ -159,6 +154,17 @@ class SharesTopic:
             self._position = max(start, end - BEFORE_END)
         consumer.seek(self._partition, self._position)
         return end
+
+    async def _catch_up(self, consumer: Any, see: Callable[[Report, int, int], None], end: int) -> None:
+        """Read up to the offset `end`, before this process may write: one that reports and reads nothing
+        would hold up all others, for a part grows only when all live processes have read why.
+        """
+        time = asyncio.get_running_loop().time
+        read_at = time()
+        # The last offsets of a log may be markers of transactions, which no consumer gets.
+        while self._position < end and time() - read_at < REQUEST_SECONDS:
+            if await self._read(consumer, see):
+                read_at = time()
 
     async def _read(self, consumer: Any, see: Callable[[Report, int, int], None]) -> int:
         """Read the next records, waiting up to READ_SECONDS for them. Returns their number."""
@@ -216,9 +222,7 @@ class SharesTopic:
         try:
             await producer.send_and_wait(self._partition.topic, value, partition=0)
         except TopicAuthorizationFailedError:
-            self._set_write_problem(
-                "the proxy may not write to it: grant the proxy Describe, Read and Write on it"
-            )
+            self._set_write_problem(f"the proxy may not write to it: {GRANT}")
         except KafkaError as error:
             self._set_write_problem(f"cannot write to it: {error!s}")
         else:
