@@ -134,7 +134,7 @@ class QuotaChanges:
                 if found is None and resource.name in ids:
                     raise Wrong(f"the topic {resource.name} does not exist")
                 return None if found is None else found.hex()
-        return None
+        raise Wrong("cannot look up the topic: no broker is known yet; send the change again")
 
 
 def any_set(values: Mapping[str, object]) -> bool:

@@ -96,7 +96,8 @@ class Fleet:
                 msgspec.json.decode(decode_reply(reply).body) for reply in replies if reply
             )
             return await no_console(request) if merged is None else _ok(merged)
-        for worker in ready:
+        # One that starts knows neither the quotas of the store nor the cluster.
+        for worker in sorted(ready, key=lambda worker: len(worker.problems) > 0):
             reply = await worker.ask(CONSOLE, body, CONSOLE_SECONDS)
             if reply:
                 return decode_reply(reply)

@@ -28,8 +28,12 @@ CONFIGS: Final = {
 class Topics:
     """A cluster with the topic orders."""
 
+    def __init__(self) -> None:
+        self.known = [1]
+        """The brokers that the proxy knows."""
+
     def nodes(self) -> list[int]:
-        return [1]
+        return self.known
 
     async def topic_ids(self, node_id: int, names: Sequence[str]) -> Mapping[str, bytes | None]:
         return {name: b"\x01" * 16 if name == ORDERS.name else None for name in names}
@@ -42,11 +46,12 @@ class ConsoleKit:
         self.wall = Wall()
         self.store, self.log = memory_store(CLIENTS, wall=self.wall, configs=CONFIGS)
         kinds = load_kinds()
+        self.cluster = Topics()
         self.console = Console(
             store=self.store,
             keys=[key for kind in kinds for key in kind.keys],
             rules=ConfigRules(kinds),
-            clusters=[Topics()],
+            clusters=[self.cluster],
             overview=lambda: {
                 "version": "1",
                 "max_connections": 5,

@@ -79,3 +79,12 @@ async def test_wrong_changes_change_nothing(change: object) -> None:
     with pytest.raises(Wrong):
         await kit.console._changes.make(json.dumps(change).encode(), WHO)
     assert kit.log.records == []
+
+
+async def test_a_topic_is_not_accepted_unseen_before_a_broker_is_known() -> None:
+    kit = ConsoleKit()
+    kit.cluster.known = []
+    with pytest.raises(Wrong):
+        await make(kit, entity={"topic": "no-such-topic"}, values={RATE: 5})
+    assert kit.log.records == []
+    await make(kit, entity={"topic": "<default>"}, values={RATE: 5})

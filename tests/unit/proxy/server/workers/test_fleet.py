@@ -108,6 +108,16 @@ async def test_one_worker_replies_to_the_console_and_the_overview_is_that_of_all
     assert msgspec.json.decode(merged.body)["max_connections"] == 10
 
 
+async def test_the_console_asks_a_worker_that_serves_clients_first() -> None:
+    """Another one does not know the cluster, or the quotas of the store."""
+    starts, serves = (Worker(n, encode_reply(ConsoleReply(200, text))) for n, text in ((1, b"1"), (2, b"2")))
+    fleet = fleet_of(2, starts, serves)
+    for worker in (starts, serves):
+        worker.replied = True
+    serves.problems = []
+    assert (await fleet.console(ConsoleRequest(CHANGE))).body == b"2"
+
+
 async def test_a_change_without_a_reply_is_not_sent_to_another_worker() -> None:
     """It may have been made."""
     fleet = fleet_of(2, Worker(1, b""), Worker(2, encode_reply(ConsoleReply(200, b"{}"))))
