@@ -96,7 +96,7 @@ class SharesTopic:
         try:
             await self._connect_and_read(see, begin_anew)
         except TopicAuthorizationFailedError:
-            self._set_read_problem(f"the proxy may not read it: {GRANT}")
+            self._set_read_problem(f"the proxy may not read topic {self._partition.topic}: {GRANT}")
         except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
             self._set_read_problem(str(error) or type(error).__name__)
         finally:
@@ -161,8 +161,14 @@ class SharesTopic:
         """
         time = asyncio.get_running_loop().time
         read_at = time()
+
+        def is_there() -> bool:
+            # Of an empty log, only this tells that the proxy may read it.
+            has_fetched = consumer.highwater(self._partition) is not None
+            return has_fetched and self._position >= end
+
         # The last offsets of a log may be markers of transactions, which no consumer gets.
-        while self._position < end and time() - read_at < REQUEST_SECONDS:
+        while not is_there() and time() - read_at < REQUEST_SECONDS:
             if await self._read(consumer, see):
                 read_at = time()
 
@@ -222,7 +228,7 @@ class SharesTopic:
         try:
             await producer.send_and_wait(self._partition.topic, value, partition=0)
         except TopicAuthorizationFailedError:
-            self._set_write_problem(f"the proxy may not write to it: {GRANT}")
+            self._set_write_problem(f"the proxy may not write to topic {self._partition.topic}: {GRANT}")
         except KafkaError as error:
             self._set_write_problem(f"cannot write to it: {error!s}")
         else:

@@ -1,0 +1,127 @@
+"""The shares topic where the proxy's user has too few rights: a real broker with an authorizer rejects it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import confluent_kafka.admin
+import pytest
+
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.secured_kafka import BARE, PASSWORDS
+from tests.support.kafka.topics import make_topic
+from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+admin: Final[Any] = confluent_kafka.admin
+QUOTA: Final = 500_000
+JAAS: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[EmbeddedKafka]:
+    """A broker with an authorizer. User `proxy` may do what no rule denies; `admin` may do everything."""
+    users = " ".join(f'user_{name}="{PASSWORDS[name]}"' for name in ("proxy", "admin"))
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "super.users": "User:ANONYMOUS;User:admin",
+        "sasl.enabled.mechanisms": "PLAIN",
+        f"listener.name.{BARE.lower()}.plain.sasl.jaas.config": f"{JAAS} {users};",
+    }
+    with EmbeddedKafka(properties=properties, listeners={BARE: "SASL_PLAINTEXT"}) as kafka:
+        yield kafka
+
+
+def deny(kafka: EmbeddedKafka, operation: str, topic: str) -> None:
+    """The user `proxy` may not do this with the topic. All else needs a rule then that allows it."""
+    of_topic = (admin.ResourceType.TOPIC, topic)
+    # Who may create topics in the cluster may create each.
+    resources = (
+        [of_topic, (admin.ResourceType.BROKER, "kafka-cluster")] if operation == "CREATE" else [of_topic]
+    )
+    rules = [
+        ("User:proxy", operation, admin.AclPermissionType.DENY),
+        ("User:*", "ALL", admin.AclPermissionType.ALLOW),
+    ]
+    literal = admin.ResourcePatternType.LITERAL
+    bindings = [
+        admin.AclBinding(kind, name, literal, user, "*", getattr(admin.AclOperation, what), permission)
+        for kind, name in resources
+        for user, what, permission in rules
+    ]
+    client = admin.AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for future in client.create_acls(bindings).values():
+        future.result(30)
+
+
+class Front:
+    """Starts proxies whose user is `proxy`, or another one."""
+
+    def __init__(self, kafka: EmbeddedKafka, run_proxy: ProxyRunner, folder: Path) -> None:
+        self._kafka = kafka
+        self._run_proxy = run_proxy
+        self._folder = folder
+
+    def start(self, user: str = "proxy", **settings: Any) -> ProxyProcess:
+        password = self._folder / user
+        password.write_text(PASSWORDS[user])
+        sasl = {"mechanism": "PLAIN", "username": user, "password_file": str(password)}
+        upstream = f"127.0.0.1:{self._kafka.port(1, BARE)}"
+        quotas = [{"entity": {"client-id": "rights"}, "producer_byte_rate": QUOTA}]
+        listener = {"principal": {"from": "sasl"}, "upstream": {"bootstrap": [upstream], "sasl": sasl}}
+        proxy = self._run_proxy.prepare(upstream, quotas, listener=listener, settings=settings)
+        return proxy.start()
+
+
+@pytest.fixture
+def front(guarded: EmbeddedKafka, run_proxy: ProxyRunner, tmp_path: Path) -> Front:
+    return Front(guarded, run_proxy, tmp_path)
+
+
+def said(proxy: ProxyProcess, what: str) -> str:
+    """What /readyz says, as problems or warnings."""
+    return "; ".join(json.loads(proxy.get("/readyz")[1])[what])
+
+
+def share(proxy: ProxyProcess, topic: str) -> float:
+    """What a proxy lets a client use, after a first record."""
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": "admin", "sasl.password": PASSWORDS["admin"]}
+    options = {"bootstrap.servers": proxy.bootstrap, "security.protocol": "SASL_PLAINTEXT", "log_level": 0}
+    producer = confluent_kafka.Producer({**options, **login, "client.id": "rights"})
+    producer.produce(topic, b"x")
+    assert producer.flush(60) == 0
+    [row] = [row for row in proxy.buckets() if row["kind"] == "producer_byte_rate"]
+    found: float = row["share"]
+    return found
+
+
+@pytest.mark.parametrize("right", ["CREATE", "READ", "DESCRIBE"])
+def test_a_shares_topic_that_the_proxy_may_not_use(right: str, guarded: EmbeddedKafka, front: Front) -> None:
+    topic, used = f"shares-{right.lower()}", f"used-{right.lower()}"
+    make_topic(guarded, used)
+    if right != "CREATE":
+        make_topic(guarded, topic, message_timestamp_type="LogAppendTime")
+    deny(guarded, right, topic)
+    proxy = front.start(quotas={"store": "none"}, sharing={"topic": topic}).wait_ready()
+    wait_until(lambda: topic in said(proxy, "warnings"), "a warning about the topic")
+    assert ("cannot be created" if right == "CREATE" else "grant the proxy") in said(proxy, "warnings")
+    assert proxy.metric("quota_proxy_sharing_degraded") == 1
+    assert len(proxy.log_lines(f"sharing: topic {topic}: ")) <= 2
+    assert share(proxy, used) == QUOTA, "it is alone, as far as it knows"
+
+
+def test_a_shares_topic_that_one_proxy_may_not_write(guarded: EmbeddedKafka, front: Front) -> None:
+    topic, used = "shares-write", "used-write"
+    for name in (topic, used):
+        make_topic(guarded, name, message_timestamp_type="LogAppendTime")
+    deny(guarded, "WRITE", topic)
+    may = front.start("admin", quotas={"store": "none"}, sharing={"topic": topic}).wait_ready()
+    may_not = front.start(quotas={"store": "none"}, sharing={"topic": topic}).wait_ready()
+    wait_until(lambda: "reserve" in said(may_not, "warnings"), "a warning about the topic")
+    assert "grant the proxy" in said(may_not, "warnings")
+    wait_until(lambda: share(may_not, used) <= 0.02 * QUOTA, "next to nothing")
+    assert share(may, used) + share(may_not, used) <= 1.02 * QUOTA
+    assert said(may, "warnings") == ""
