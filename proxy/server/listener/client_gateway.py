@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from proxy.admin.authorizer import AuthorizerWatch
@@ -105,6 +106,7 @@ def client_listener(
             known_to_brokers=listener.known_to_brokers,
         ),
         tasks=tasks,
+        open_port=partial(early.serve, listener.bind, listener.bootstrap_port),
     )
     discovery = _discovery(listener, admin, upstream.cluster, counts, ports, served, tasks)
     feed = QuotaClusterFeed(engines=engines, cluster=upstream.cluster, time=asyncio.get_running_loop().time)

@@ -16,7 +16,7 @@ from proxy.config.ports import BROKER_PORTS_AT_LEAST, broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.errors import PortInUse
 from proxy.server.listener.passed_sockets import unused
-from proxy.server.listener.ports import listening
+from proxy.server.listener.ports import listen, listening
 
 EARLY_BROKERS: Final = 100
 """The most ports of brokers that listen early, if broker_port_count reserves so many."""
@@ -68,6 +68,10 @@ class EarlyPorts:
     def take(self, host: str, port: int) -> socket.socket | None:
         """Return the listening socket of a port, to serve it; None if the port does not listen early."""
         return self._waiting.pop((host, port), None) or self._passed.pop(_key(host, port), None)
+
+    def serve(self, host: str, port: int, bound: socket.socket) -> None:
+        """Listen at a bootstrap port, which the process serves from now on. Raises PortInUse."""
+        listen(bound)
 
     def is_passed(self, host: str, port: int) -> bool:
         """Whether the service manager holds the port's socket: clients then wait until it is served."""

@@ -5,6 +5,7 @@ Listeners for clients and for brokers connect these parts in the same way.
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import NamedTuple
 
 from proxy.config.settings import ConnectionLimits, Listener, Settings
@@ -19,7 +20,7 @@ from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.local_responses import LocalResponses
-from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.ports import BrokerPorts, listen
 from proxy.server.listener.proxy_headers import ProxyHeaders
 from proxy.server.listener.rejected_addresses import RejectedAddresses
 from proxy.server.listener.relays import Relays
@@ -73,8 +74,11 @@ def serving(
     relays: Relays,
     local_responses: LocalResponses | None,
     tasks: Tasks,
+    open_port: Callable[[socket.socket], None] = listen,
 ) -> Serving:
-    """Connect the parts. `bootstrap` is the bound bootstrap port; None if the listener has none."""
+    """Connect the parts. `bootstrap` is the bound bootstrap port, which `open_port` opens; None if the
+    listener has none.
+    """
     time = asyncio.get_running_loop().time
     router = BootstrapRouter(listener.upstream.addresses, cluster, ports, time)
     dialer = BrokerDialer(
@@ -102,6 +106,7 @@ def serving(
         connections=connections,
         tasks=tasks,
         origins=_origins(listener, limits, admission, closed, tasks),
+        open_port=open_port,
     )
     return Serving(connections, closed, sockets, dialer)
 

@@ -39,9 +39,11 @@ class ListeningSockets:
         connections: ListenerConnections,
         tasks: Tasks,
         origins: OriginReader | None = None,
+        open_port: Callable[[socket.socket], None] = listen,
     ) -> None:
         """`bootstrap` is bound, and may listen already; None if the listener has no bootstrap port. `origins`
-        reads where connections come from; None if no load balancer states it.
+        reads where connections come from; None if no load balancer states it. `open_port` listens at the
+        bootstrap port, and raises PortInUse.
         """
         self.bootstrap_open = False
         """Whether clients can connect to the bootstrap port."""
@@ -55,6 +57,7 @@ class ListeningSockets:
         self._connections: Final = connections
         self._tasks: Final = tasks
         self._origins: Final = origins
+        self._open_port: Final = open_port
         self._acceptors: Final[list[Acceptor]] = []
         self._turns: HandshakeTurns | None = None
         """Of the handshakes at all ports; None before the first port with TLS is served."""
@@ -67,7 +70,7 @@ class ListeningSockets:
         if bootstrap is None or self.bootstrap_open or self._closed:
             return
         try:
-            listen(bootstrap)
+            self._open_port(bootstrap)
         except PortInUse as error:
             if not self.bootstrap_problem:
                 log.error("%s: clients cannot connect: %s", self._listener, error, extra=self._about)

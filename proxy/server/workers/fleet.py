@@ -78,7 +78,6 @@ class Fleet:
         for worker, body in zip(workers, await self.ask_all(workers, READINESS), strict=True):
             if body:
                 worker.problems, worker.warnings, worker.certificates = _readiness.decode(body)
-                worker.has_served = worker.has_served or not worker.problems
             elif worker.replied:
                 worker.problems = [DOES_NOT_REPLY]
 

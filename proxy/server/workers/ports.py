@@ -7,29 +7,52 @@ reset, and those in the backlog of a suspended one would wait.
 
 import asyncio
 import json
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.errors import PortInUse
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.ports import bind, listen, listening
 
+log = logging.getLogger(__name__)
 ANSWER_SECONDS: Final = 10.0
 MESSAGE_BYTES: Final = 4096
+REJECT_SECONDS: Final = 5.0
+"""For how long connections wait in the backlogs of a listener's ports while no worker serves it. Then they
+are rejected, so that clients try their other bootstrap servers; a single process waits as long (see
+Listeners).
+"""
+TAKE: Final = "take"
+SERVE: Final = "serve"
+OK: Final = b"ok"
+
+Place = tuple[str, int]
+"""The host and the port of a socket."""
 
 
 class KeptPorts:
-    """The supervisor's side: the sockets of all ports that workers have asked for."""
+    """The supervisor's side: the sockets of all ports that workers have asked for.
+
+    The ports of a listener for clients listen from the start. If no worker serves it for REJECT_SECONDS, they
+    reject connections until one does. A worker says so before it calls itself ready, and the supervisor
+    listens at all ports of the listener before it replies.
+    """
 
     def __init__(self, settings: Settings, passed: EarlyPorts) -> None:
         """`passed` has the sockets of the service manager."""
         self._settings: Final = settings
         self._passed: Final = passed
-        self._kept: Final[dict[tuple[str, int], socket.socket]] = {}
-        self._rejecting = False
+        self._kept: Final[dict[Place, socket.socket]] = {}
+        self._serving: Final[dict[socket.socket, set[Place]]] = {}
+        """By the supervisor's end for a worker: the bootstrap ports that this worker serves."""
+        self._unserved_since: Final[dict[str, float]] = {}
+        """The listeners that no worker serves."""
+        self._rejecting: Final[set[str]] = set()
 
     def open(self) -> None:
         """Listen at the bootstrap ports, so that clients wait for the first worker. Raises PortInUse."""
@@ -40,29 +63,52 @@ class KeptPorts:
         """The socket of a port, bound at the first call. Raises PortInUse."""
         found = self._kept.get((host, port)) or self._passed.take(host, port) or self._bound(host, port)
         self._kept[host, port] = found
-        if self._rejecting and port not in (listener.bootstrap_port for listener in self._at(host)):
-            # A worker listens at the bootstrap port when it can serve clients, and serves this one at once.
-            listen(found)
         return found
 
-    def reject(self) -> None:
-        """Reject connections, with those that wait, until listen_again(): no worker accepts them.
+    def review(self, now: float) -> None:
+        """Reject connections at the ports of each listener that no worker has served for REJECT_SECONDS."""
+        served = {place for places in self._serving.values() for place in places}
+        for listener in self._settings.client_listeners:
+            name = listener.name
+            if (listener.bind, listener.bootstrap_port) in served:
+                self._unserved_since.pop(name, None)
+                continue
+            since = self._unserved_since.setdefault(name, now)
+            if now - since > REJECT_SECONDS and name not in self._rejecting:
+                text = "%s: no worker serves clients: its ports reject connections until one does"
+                log.warning(text, name, extra={"listener": name})
+                self._reject(listener)
+
+    def _reject(self, listener: Listener) -> None:
+        """Reject connections, with those that wait.
 
         Sockets of the service manager go on listening: to shut them down would shut them down for it, too.
         """
-        self._rejecting = True
-        for (host, port), bound in self._kept.items():
-            if not self._passed.is_passed(host, port):
+        self._rejecting.add(listener.name)
+        for place, bound in self._kept_of(listener):
+            if not self._passed.is_passed(*place):
                 # On Linux the socket stays bound. Elsewhere, and if it does not listen, this fails.
                 with suppress(OSError):
                     bound.shutdown(socket.SHUT_RDWR)
 
-    def listen_again(self) -> None:
-        """Listen at all ports: a worker accepts connections again."""
-        self._rejecting = False
-        for bound in self._kept.values():
-            with suppress(PortInUse):
-                listen(bound)
+    def _serve(self, end: socket.socket, host: str, port: int) -> None:
+        """A worker serves the listener with this bootstrap port from now on. Raises PortInUse."""
+        if (host, port) in self._kept:
+            listen(self._kept[host, port])
+        for listener in self._settings.client_listeners:
+            if (listener.bind, listener.bootstrap_port) == (host, port) and listener.name in self._rejecting:
+                for _, bound in self._kept_of(listener):
+                    listen(bound)
+                self._rejecting.discard(listener.name)
+                text = "%s: a worker serves clients: its ports accept connections"
+                log.info(text, listener.name, extra={"listener": listener.name})
+        self._serving[end].add((host, port))
+
+    def _kept_of(self, listener: Listener) -> Iterator[tuple[Place, socket.socket]]:
+        brokers = broker_ports(self._settings, listener)
+        for (host, port), bound in self._kept.items():
+            if host == listener.bind and (port == listener.bootstrap_port or port in brokers):
+                yield (host, port), bound
 
     def _bound(self, host: str, port: int) -> socket.socket:
         shared = any(listener.reuse_port for listener in self._at(host))
@@ -74,16 +120,31 @@ class KeptPorts:
     def _at(self, host: str) -> Iterator[Listener]:
         return (listener for listener in self._settings.listeners if listener.bind == host)
 
-    def answer(self, end: socket.socket) -> None:
-        """Answer the question of one worker, whose socket is readable."""
+    # Each worker
+
+    def attach(self, end: socket.socket) -> None:
+        """Answer the questions of a worker, which has the other end."""
+        end.setblocking(False)
+        self._serving[end] = set()
+        asyncio.get_running_loop().add_reader(end, self._answer, end)
+
+    def detach(self, end: socket.socket) -> None:
+        """The worker has ended."""
+        asyncio.get_running_loop().remove_reader(end)
+        self._serving.pop(end, None)
+        end.close()
+
+    def _answer(self, end: socket.socket) -> None:
         try:
-            host, port = json.loads(end.recv(MESSAGE_BYTES))
+            what, host, port = json.loads(end.recv(MESSAGE_BYTES))
             try:
-                found = self.take(host, port)
+                if what == SERVE:
+                    self._serve(end, host, port)
+                    end.send(OK)
+                else:
+                    socket.send_fds(end, [OK], [self.take(host, port).fileno()])
             except PortInUse as error:
                 end.send(str(error).encode())
-            else:
-                socket.send_fds(end, [b"ok"], [found.fileno()])
         except (OSError, ValueError):
             # The worker has ended.
             asyncio.get_running_loop().remove_reader(end)
@@ -108,17 +169,27 @@ class WorkerPorts(EarlyPorts):
 
     def take(self, host: str, port: int) -> socket.socket | None:
         """The socket of a port. Raises PortInUse with the supervisor's reason."""
-        try:
-            self._end.send(json.dumps([host, port]).encode())
-            message, descriptors, _, _ = socket.recv_fds(self._end, MESSAGE_BYTES, 1)
-        except OSError as error:
-            raise PortInUse(f"port {port} on {host}: the supervisor does not respond: {error}") from error
+        message, descriptors = self._ask(TAKE, host, port)
         if not descriptors:
             raise PortInUse(message.decode())
         found = socket.socket(fileno=descriptors[0])
         found.setblocking(False)
         found.set_inheritable(False)
         return found
+
+    def serve(self, host: str, port: int, bound: socket.socket) -> None:
+        """Have the supervisor listen at the port, and at those of the listener's brokers."""
+        message, _ = self._ask(SERVE, host, port)
+        if message != OK:
+            raise PortInUse(message.decode())
+
+    def _ask(self, what: str, host: str, port: int) -> tuple[bytes, list[int]]:
+        try:
+            self._end.send(json.dumps([what, host, port]).encode())
+            message, descriptors, _, _ = socket.recv_fds(self._end, MESSAGE_BYTES, 1)
+        except OSError as error:
+            raise PortInUse(f"port {port} on {host}: the supervisor does not respond: {error}") from error
+        return message, descriptors
 
     def is_passed(self, host: str, port: int) -> bool:
         """The supervisor holds every port: a worker must not shut its socket down."""

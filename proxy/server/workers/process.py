@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -25,10 +26,10 @@ class WorkerProcess:
         number: int,
         process: asyncio.subprocess.Process,
         channel: Channel,
-        ports: socket.socket,
+        close: Callable[[], None],
         place: int,
     ) -> None:
-        """`place` is that of its count in ConnectionCounts."""
+        """`close` is called at its end; `place` is that of its count in ConnectionCounts."""
         self.number: Final = number
         self.place: Final = place
         self.problems: list[str] = ["starting"]
@@ -36,15 +37,13 @@ class WorkerProcess:
         self.warnings: list[str] = []
         self.certificates: dict[str, float] = {}
         """Days until each certificate expires."""
-        self.has_served = False
-        """Whether it has had no problem so far, so that it accepts connections."""
         self.how_it_ended = ""
         """Empty while it runs."""
         self.replied = False
         """Whether it has replied to a question: it handles signals then."""
         self.channel: Final = channel
         self._process: Final = process
-        self._ports: Final = ports
+        self._close_ports: Final = close
         self._asked = 0
         self._waiting: Final[dict[int, asyncio.Future[bytes]]] = {}
 
@@ -55,8 +54,7 @@ class WorkerProcess:
         """Start the process for the configuration file `path`. Raises OSError."""
         channel, far_channel = socket.socketpair()
         ports, far_ports = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        ports.setblocking(False)
-        asyncio.get_running_loop().add_reader(ports, kept.answer, ports)
+        kept.attach(ports)
         options: dict[str, object] = {"--config": path, "--log-level": log_level, "--number": number}
         passed = {"--channel": far_channel.fileno(), "--ports": far_ports.fileno()}
         passed |= {"--counts": counts.descriptor}
@@ -72,8 +70,10 @@ class WorkerProcess:
                 )
             except OSError:
                 counts.give_back(place)
+                kept.detach(ports)
+                channel.close()
                 raise
-        return cls(number, process, await Channel.over(channel), ports, place)
+        return cls(number, process, await Channel.over(channel), partial(kept.detach, ports), place)
 
     @property
     def pid(self) -> int:
@@ -98,8 +98,7 @@ class WorkerProcess:
         return code
 
     def _close(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._ports)
-        self._ports.close()
+        self._close_ports()
         self.channel.close()
         for future in self._waiting.values():
             future.cancel()

@@ -22,7 +22,7 @@ from proxy.server.workers.ports import KeptPorts
 from proxy.server.workers.process import WorkerProcess
 from proxy.server.workers.rolling_restart import RollingRestart
 from proxy.server.workers.share_log import ShareLog
-from proxy.tasks import Tasks
+from proxy.tasks import Tasks, every
 from proxy.upstream.addresses import join_address
 
 if TYPE_CHECKING:
@@ -35,10 +35,8 @@ LONGEST_PAUSE: Final = 10.0
 STEADY_SECONDS: Final = 10.0
 """A worker that ran for so long is started again at once."""
 STATUS_SECONDS: Final = 0.5
-REJECT_SECONDS: Final = 5.0
-"""For how long connections wait in the ports' backlogs while no worker accepts them. Then they are rejected,
-so that clients try their other bootstrap servers; a single process waits as long (see Listeners).
-"""
+PORTS_SECONDS: Final = 0.1
+"""How often the supervisor looks for listeners that no worker serves."""
 COUNT_SECONDS: Final = 10.0
 """How often the supervisor takes the workers' metrics: a killed worker loses what it counted since."""
 KILL_SECONDS: Final = 7.0
@@ -88,7 +86,7 @@ class Supervisor:
         keeping = [tasks.start(self._keep(number)) for number in range(1, fleet.count + 1)]
         tasks.start(self._serve_admin())
         tasks.start(self._ask())
-        tasks.start(self._reject_while_none_serves())
+        tasks.start(self._review_ports())
         tasks.start(self._service_manager.follow(fleet.problems, fleet.warnings))
         await stop.wait()
         log.info("stopping %d workers", len(fleet.all))
@@ -198,23 +196,9 @@ class Supervisor:
             if not worker.channel.full:
                 worker.channel.send(record)
 
-    async def _reject_while_none_serves(self) -> None:
-        """Reject connections while no worker accepts them for REJECT_SECONDS; never returns."""
+    async def _review_ports(self) -> None:
         time = asyncio.get_running_loop().time
-        accepted_at = time()
-        rejects = False
-        while True:
-            if any(worker.has_served for worker in self._fleet.running.values()):
-                accepted_at = time()
-                if rejects:
-                    log.info("a worker serves clients: the ports accept connections")
-                    self._ports.listen_again()
-                    rejects = False
-            elif not rejects and time() - accepted_at > REJECT_SECONDS:
-                log.warning("no worker serves clients: the ports reject connections until one does")
-                self._ports.reject()
-                rejects = True
-            await asyncio.sleep(STATUS_SECONDS / 5)
+        await every(PORTS_SECONDS, lambda: self._ports.review(time()))
 
     # The admin port
 

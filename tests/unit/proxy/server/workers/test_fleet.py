@@ -26,7 +26,6 @@ class Worker:
         self.warnings: list[str] = []
         self.certificates: dict[str, float] = {}
         self.replied = False
-        self.has_served = False
 
     async def ask(self, what: str, body: bytes = b"", seconds: float = 0.0) -> bytes:
         self.replied = self.replied or bool(self.body)

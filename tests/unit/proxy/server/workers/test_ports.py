@@ -10,7 +10,7 @@ from proxy.config.settings import Settings
 from proxy.demo.ports import free_port_range
 from proxy.errors import PortInUse
 from proxy.server.listener.early_ports import EarlyPorts
-from proxy.server.workers.ports import KeptPorts, WorkerPorts
+from proxy.server.workers.ports import REJECT_SECONDS, KeptPorts, WorkerPorts
 from tests.support.process.settings import read
 
 HOST = "127.0.0.1"
@@ -24,20 +24,41 @@ def settings_at(tmp_path: Path, port: int, more: str = "") -> Settings:
     )
 
 
-async def asked(kept: KeptPorts, port: int) -> socket.socket:
-    """The socket that a worker gets."""
-    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    near.setblocking(False)
-    loop = asyncio.get_running_loop()
-    loop.add_reader(near, kept.answer, near)
-    try:
-        found = await asyncio.to_thread(WorkerPorts(far).take, HOST, port)
+class Worker:
+    """A worker's side, with the supervisor's end attached."""
+
+    def __init__(self, kept: KeptPorts) -> None:
+        self._kept = kept
+        self._near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        kept.attach(self._near)
+        self._far = far
+        self._ports = WorkerPorts(far)
+
+    async def take(self, port: int) -> socket.socket:
+        found = await asyncio.to_thread(self._ports.take, HOST, port)
         assert found is not None
         return found
+
+    async def serve(self, port: int, bound: socket.socket) -> None:
+        await asyncio.to_thread(self._ports.serve, HOST, port, bound)
+
+    def end(self) -> None:
+        self._kept.detach(self._near)
+        self._far.close()
+
+
+async def asked(kept: KeptPorts, port: int) -> socket.socket:
+    """The socket that a worker gets."""
+    worker = Worker(kept)
+    try:
+        return await worker.take(port)
     finally:
-        loop.remove_reader(near)
-        near.close()
-        far.close()
+        worker.end()
+
+
+def accepts(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((HOST, port)) == 0
 
 
 async def test_all_workers_accept_at_the_same_socket_which_outlives_each(tmp_path: Path) -> None:
@@ -82,24 +103,89 @@ async def test_connections_are_rejected_while_no_worker_accepts_them(tmp_path: P
     with socket.create_server((HOST, port + 2)) as passed:
         kept = KeptPorts(settings_at(tmp_path, port), EarlyPorts({(HOST, port + 2): passed}))
         kept.open()
-        first = [await asked(kept, each) for each in (port + 1, port + 2)]
+        worker = Worker(kept)
+        bound = [await worker.take(port + each) for each in range(3)]
+        kept.review(0.0)
+        kept.review(REJECT_SECONDS)
         waiting = socket.create_connection((HOST, port))
-        kept.reject()
+        kept.review(REJECT_SECONDS + 0.1)
         with waiting, pytest.raises(ConnectionResetError):
             waiting.recv(1)
-        for each in (port, port + 1):
-            with pytest.raises(ConnectionRefusedError):
-                socket.create_connection((HOST, each))
-        socket.create_connection((HOST, port + 2)).close()
-        bootstrap, broker = await asked(kept, port), await asked(kept, port + 1)
-        socket.create_connection((HOST, port + 1)).close()
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection((HOST, port))
-        kept.listen_again()
-        socket.create_connection((HOST, port)).close()
+        assert [accepts(port + each) for each in range(3)] == [False, False, True]
+        await worker.serve(port, bound[0])
+        assert [accepts(port + each) for each in range(3)] == [True, True, True]
+        worker.end()
         kept.close()
-        for each in (*first, bootstrap, broker):
+        for each in bound:
             each.close()
+
+
+async def test_a_worker_that_serves_keeps_the_ports_open_until_it_ends(tmp_path: Path) -> None:
+    """The supervisor knows it before anybody can: it need not ask the worker first."""
+    port = free_port_range(3)
+    kept = KeptPorts(settings_at(tmp_path, port), EarlyPorts({}))
+    kept.open()
+    kept.review(0.0)
+    first, second = Worker(kept), Worker(kept)
+    bound = await first.take(port)
+    await first.serve(port, bound)
+    kept.review(2 * REJECT_SECONDS)
+    assert accepts(port)
+    first.end()
+    kept.review(2 * REJECT_SECONDS)
+    kept.review(3 * REJECT_SECONDS)
+    assert accepts(port)
+    kept.review(3 * REJECT_SECONDS + 0.1)
+    assert not accepts(port)
+    await second.serve(port, bound)
+    assert accepts(port)
+    second.end()
+    bound.close()
+    kept.close()
+
+
+async def test_a_listener_without_a_worker_leaves_the_others_alone(tmp_path: Path) -> None:
+    """Its cluster is away, and that of the other one is not. Brokers do not wait for clients to be served."""
+    port = free_port_range(7)
+    more = "broker_port_count: 1, upstream: {bootstrap: ['k:9092']}"
+    settings = read(
+        tmp_path,
+        "listeners:\n"
+        f"- {{name: a, bootstrap_port: {port}, broker_port_base: {port + 1}, {more}}}\n"
+        f"- {{name: b, bootstrap_port: {port + 2}, broker_port_base: {port + 3}, {more}}}\n"
+        f"- {{name: c, replication: true, broker_port_base: {port + 4}, broker_port_count: 2,"
+        " upstream: {brokers: {1: 'k:9093'}}}\n",
+    )
+    kept = KeptPorts(settings, EarlyPorts({}))
+    kept.open()
+    worker = Worker(kept)
+    bound = [await worker.take(port + each) for each in (0, 1, 2, 3, 5)]
+    kept.review(0.0)
+    await worker.serve(port, bound[0])
+    kept.review(REJECT_SECONDS + 0.1)
+    assert [accepts(port + each) for each in (0, 1, 2, 3, 5)] == [True, True, False, False, True]
+    worker.end()
+    for each in bound:
+        each.close()
+    kept.close()
+
+
+async def test_a_bootstrap_port_that_another_process_has_taken_is_an_error(tmp_path: Path) -> None:
+    """While the ports reject connections, they are bound and do not listen."""
+    port = free_port_range(3)
+    kept = KeptPorts(settings_at(tmp_path, port), EarlyPorts({}))
+    kept.open()
+    worker = Worker(kept)
+    bound = await worker.take(port)
+    kept.review(0.0)
+    kept.review(REJECT_SECONDS + 0.1)
+    with socket.create_server((HOST, port)), pytest.raises(PortInUse, match=str(port)):
+        await worker.serve(port, bound)
+    await worker.serve(port, bound)
+    assert accepts(port)
+    worker.end()
+    bound.close()
+    kept.close()
 
 
 async def test_with_reuse_port_the_bootstrap_port_waits_for_a_worker(tmp_path: Path) -> None:

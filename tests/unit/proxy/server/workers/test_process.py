@@ -26,10 +26,10 @@ class Pair:
 
     async def __aenter__(self) -> "Pair":
         end, far = socket.socketpair()
-        ports, self._far_ports = socket.socketpair()
+        self.closed: list[bool] = []
         self.worker = await Channel.over(far)
         process: Any = Ended()
-        self.process = WorkerProcess(1, process, await Channel.over(end), ports, 0)
+        self.process = WorkerProcess(1, process, await Channel.over(end), lambda: self.closed.append(True), 0)
         self.appended: list[bytes] = []
         self.last: list[bytes] = []
         self.following = asyncio.ensure_future(self.process.follow(self.appended.append, self.last.append))
@@ -38,7 +38,7 @@ class Pair:
     async def __aexit__(self, *error: object) -> None:
         self.worker.close()
         await self.following
-        self._far_ports.close()
+        assert self.closed == [True]
         for _ in range(5):
             await asyncio.sleep(0)  # let the loop close what is closing
 
