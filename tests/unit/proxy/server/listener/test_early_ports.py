@@ -10,6 +10,7 @@ from proxy.demo.ports import free_port_range
 from proxy.errors import SettingsError
 from proxy.server.listener import early_ports
 from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.ports import bind
 from tests.support.process.settings import read
 
 HOST = "127.0.0.1"
@@ -148,3 +149,10 @@ def test_a_replication_listener_serves_passed_sockets(tmp_path: Path) -> None:
         ports.open(settings)
         assert ports.take(HOST, first + 2) is broker
         ports.close()
+
+
+def test_a_port_listens_when_it_is_served(ports: EarlyPorts) -> None:
+    with bind(HOST, free_port_range(1)) as bound:
+        host, port = bound.getsockname()
+        ports.serve(host, port, bound)
+        assert listens(port)

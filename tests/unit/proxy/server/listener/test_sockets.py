@@ -1,6 +1,7 @@
 """ListeningSockets: when a port accepts connections."""
 
 import socket
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ from proxy.demo.ports import free_port_range
 from proxy.server.listener import sockets as module
 from proxy.server.listener.acceptor import Room
 from proxy.server.listener.admission import LimitedAdmission, UnlimitedAdmission
-from proxy.server.listener.ports import bind
+from proxy.server.listener.ports import bind, listen
 from proxy.server.listener.sockets import ListeningSockets
 from proxy.tasks import Tasks
 from tests.support.waiting import reached
@@ -18,7 +19,11 @@ from tests.support.waiting import reached
 HOST = "127.0.0.1"
 
 
-def listening(bootstrap: socket.socket | None, room: Room | None = None) -> ListeningSockets:
+def listening(
+    bootstrap: socket.socket | None,
+    room: Room | None = None,
+    open_port: Callable[[socket.socket], None] = listen,
+) -> ListeningSockets:
     entry = SimpleNamespace(
         room=room or UnlimitedAdmission(), accepts_later=lambda: None, abandoned=lambda address: None
     )
@@ -29,6 +34,7 @@ def listening(bootstrap: socket.socket | None, room: Room | None = None) -> List
         handshake_seconds=1.0,
         connections=cast("Any", entry),
         tasks=Tasks(),
+        open_port=open_port,
     )
 
 
@@ -84,6 +90,15 @@ async def test_a_bootstrap_port_at_which_another_process_listens_is_opened_later
     assert not sockets.bootstrap_problem
     assert accepts(port)
     sockets.close()
+
+
+async def test_a_supervisor_opens_the_bootstrap_port() -> None:
+    opened: list[socket.socket] = []
+    with bind(HOST, 0) as bootstrap:
+        sockets = listening(bootstrap, open_port=opened.append)
+        sockets.open_bootstrap()
+        assert opened == [bootstrap]
+        sockets.close()
 
 
 async def test_nothing_is_opened_after_the_end() -> None:
