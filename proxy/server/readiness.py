@@ -52,6 +52,8 @@ class Readiness:
         warnings = []
         if self._topic is not None and self._topic.loaded.is_set() and self._topic.problem:
             warnings.append(f"quotas stay as they are, and changes are rejected: {self._topic.problem}")
+        if self._topic is not None and self._topic.write_problem:
+            warnings.append(f"quotas: changes are rejected: {self._topic.write_problem}")
         if self._topic is not None and self._topic.skipped.warning:
             warnings.append(f"quotas: {self._topic.skipped.warning}")
         if self._sharing is not None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
 from proxy.errors import UpstreamUnavailable
 from proxy.store.consumers import follow, stop_consumer
@@ -22,7 +22,7 @@ from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.kafka_clients import kafka_consumer, kafka_producer
-from proxy.upstream.topic_setup import prepare_topic
+from proxy.upstream.topic_setup import grant, prepare_topic
 
 log = logging.getLogger(__name__)
 CLIENT_ID: Final = "quota-proxy"
@@ -49,6 +49,8 @@ class KafkaTopic:
     ) -> None:
         self.problem = f"topic {topic} is not loaded yet"
         """Why the topic cannot be followed at the moment; empty if it can."""
+        self.write_problem = ""
+        """Why the last change could not be written, if only a right of the proxy can mend it."""
         self.loaded: Final = asyncio.Event()
         """Set after the topic was read to its end for the first time."""
         self.lag = 0
@@ -59,6 +61,8 @@ class KafkaTopic:
         self._store: Final = store
         self._tasks: Final = tasks
         self._cluster: Final = cluster
+        self._may_read = True
+        """Whether no fetch was rejected for a missing right lately."""
         self._topic_id: UUID | None = None
         """The id of the topic that `_position` refers to; None: the topic has to be read from its start."""
         self._position = 0
@@ -83,6 +87,10 @@ class KafkaTopic:
         """Follow the topic until it is unavailable."""
         try:
             await self._connect_and_read()
+        except TopicAuthorizationFailedError:
+            self._may_read = False
+            why = grant(self.topic, "Describe, Read and Write")
+            self._set_problem(f"the proxy may not read topic {self.topic}: {why}")
         except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
             self._set_problem(str(error) or type(error).__name__)
 
@@ -102,9 +110,14 @@ class KafkaTopic:
             await self._seek(consumer, topic_id)
             await self._read_to_end(consumer)
             self._topic_id = topic_id
-            self._set_problem("")
+            if self._may_read:
+                self._set_problem("")
             while True:
                 await self._read_until_probe(consumer)
+                if not self._may_read and consumer.highwater(self._partition) is not None:
+                    # An empty topic is read to its end without a fetch.
+                    self._may_read = True
+                    self._set_problem("")
                 self.lag = max(await self._end(consumer) - self._position, 0)
         finally:
             await stop_consumer(consumer)
@@ -185,6 +198,11 @@ class KafkaTopic:
             log.warning("quotas: cannot read topic %s, %s: %s", self.topic, effect, problem)
         self.problem = problem
 
+    def _set_write_problem(self, problem: str) -> None:
+        if problem and problem != self.write_problem:
+            log.warning("quotas: changes are rejected: %s", problem)
+        self.write_problem = problem
+
     # Writing
 
     async def append(self, changes: Sequence[tuple[Place, Setting]]) -> None:
@@ -198,7 +216,12 @@ class KafkaTopic:
                 async with self._one_at_a_time:
                     last = await self._produce(changes)
                 stored = True
+                self._set_write_problem("")
                 await self._read_up_to(last)
+        except TopicAuthorizationFailedError as error:
+            why = grant(self.topic, "Describe, Read and Write")
+            self._set_write_problem(f"the proxy may not write to topic {self.topic}: {why}")
+            raise StoreUnavailable(f"no quota was changed: {self.write_problem}") from error
         except (KafkaError, TimeoutError) as error:
             why = str(error) or f"no response in {REQUEST_SECONDS:g} s"
             outcome = f"quotas may not have been changed: cannot write to topic {self.topic}: {why}"

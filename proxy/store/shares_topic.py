@@ -18,7 +18,7 @@ from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.kafka_clients import kafka_consumer, kafka_producer
-from proxy.upstream.topic_setup import TopicPlan, prepare_topic
+from proxy.upstream.topic_setup import TopicPlan, grant, prepare_topic
 
 log = logging.getLogger(__name__)
 CLIENT_ID: Final = "quota-proxy-shares"
@@ -37,7 +37,6 @@ AT_ONCE: Final = 100
 CLUSTERS_LOGGED: Final = 10
 SKIPPED_SECONDS: Final = 600.0
 """The time for which skipped records are a warning. After it, the topic's retention has deleted them."""
-GRANT: Final = "grant the proxy Describe, Read and Write on it"
 LOG_APPEND_TIME: Final = 1
 """message.timestamp.type: the broker's clock, not the sender's."""
 PLAN: Final = TopicPlan(
@@ -96,7 +95,7 @@ class SharesTopic:
         try:
             await self._connect_and_read(see, begin_anew)
         except TopicAuthorizationFailedError:
-            self._set_read_problem(f"the proxy may not read topic {self._partition.topic}: {GRANT}")
+            self._set_read_problem(self._may_not("read", "Describe, Read and Write"))
         except (KafkaError, UpstreamUnavailable, OSError, EOFError) as error:
             self._set_read_problem(str(error) or type(error).__name__)
         finally:
@@ -228,7 +227,7 @@ class SharesTopic:
         try:
             await producer.send_and_wait(self._partition.topic, value, partition=0)
         except TopicAuthorizationFailedError:
-            self._set_write_problem(f"the proxy may not write to topic {self._partition.topic}: {GRANT}")
+            self._set_write_problem(self._may_not("write to", "Describe, Read and Write"))
         except KafkaError as error:
             self._set_write_problem(f"cannot write to it: {error!s}")
         else:
@@ -253,6 +252,10 @@ class SharesTopic:
     def problem(self) -> str:
         """Why the topic cannot be read or written at the moment; empty if it can."""
         return self._cannot_read or self._cannot_write
+
+    def _may_not(self, what: str, rights: str) -> str:
+        topic = self._partition.topic
+        return f"the proxy may not {what} topic {topic}: {grant(topic, rights)}"
 
     def _set_read_problem(self, problem: str) -> None:
         if problem != self._cannot_read:

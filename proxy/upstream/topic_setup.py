@@ -28,6 +28,7 @@ REPLICAS: Final = 3
 a proxy cannot start while no replica of the topic is available.
 """
 TOPIC_RESOURCE: Final = i8(2)
+NOT_AUTHORIZED: Final = (ErrorCode.topic_authorization_failed, ErrorCode.cluster_authorization_failed)
 CREATE_SECONDS: Final = 10
 """The request's timeout; creating one topic takes a controller less than a second."""
 
@@ -118,16 +119,23 @@ async def _create(broker: BrokerConnection, topic: str, plan: TopicPlan, replica
         # Another proxy may have created it meanwhile.
         if result.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
             why = result.error_message or result.error_code.name
+            if result.error_code in NOT_AUTHORIZED:
+                rights = grant(topic, "Create, Describe, Read and Write")
+                why = f"{why.rstrip('.')}; {rights}, or create the topic"
             raise UpstreamUnavailable(f"topic {topic} does not exist and cannot be created: {why}")
+
+
+def grant(topic: str, rights: str) -> str:
+    """What to do if the proxy's user lacks these rights."""
+    return f"grant the proxy's user {rights} on topic {topic}"
 
 
 def _check(found: MetadataResponseTopic, topic: str) -> None:
     if found.error_code == ErrorCode.unknown_topic_or_partition:
         raise UpstreamUnavailable(f"topic {topic} does not exist")
     if found.error_code == ErrorCode.topic_authorization_failed:
-        raise UpstreamUnavailable(
-            f"not authorized for topic {topic}: grant the proxy Describe, Read and Write on it"
-        )
+        why = grant(topic, "Describe, Read and Write")
+        raise UpstreamUnavailable(f"the proxy may not describe topic {topic}: {why}")
     if found.error_code != ErrorCode.none:
         raise UpstreamUnavailable(f"topic {topic} cannot be used: {found.error_code.name}")
 

@@ -1,4 +1,4 @@
-"""The shares topic where the proxy's user has too few rights: a real broker with an authorizer rejects it."""
+"""The proxy's topics where its user has too few rights: a real broker with an authorizer rejects it."""
 
 import json
 from collections.abc import Iterator
@@ -35,25 +35,46 @@ def guarded() -> Iterator[EmbeddedKafka]:
         yield kafka
 
 
-def deny(kafka: EmbeddedKafka, operation: str, topic: str) -> None:
-    """The user `proxy` may not do this with the topic. All else needs a rule then that allows it."""
+def rules(operation: str, topic: str) -> list[Any]:
+    """That the user `proxy` may not do this with the topic. All else needs a rule then that allows it."""
     of_topic = (admin.ResourceType.TOPIC, topic)
     # Who may create topics in the cluster may create each.
     resources = (
         [of_topic, (admin.ResourceType.BROKER, "kafka-cluster")] if operation == "CREATE" else [of_topic]
     )
-    rules = [
+    of_users = [
         ("User:proxy", operation, admin.AclPermissionType.DENY),
         ("User:*", "ALL", admin.AclPermissionType.ALLOW),
     ]
     literal = admin.ResourcePatternType.LITERAL
-    bindings = [
+    return [
         admin.AclBinding(kind, name, literal, user, "*", getattr(admin.AclOperation, what), permission)
         for kind, name in resources
-        for user, what, permission in rules
+        for user, what, permission in of_users
     ]
+
+
+def deny(kafka: EmbeddedKafka, operation: str, topic: str) -> None:
     client = admin.AdminClient({"bootstrap.servers": kafka.bootstrap})
-    for future in client.create_acls(bindings).values():
+    for future in client.create_acls(rules(operation, topic)).values():
+        future.result(30)
+
+
+def allow(kafka: EmbeddedKafka, operation: str, topic: str) -> None:
+    """Undo deny()."""
+    client = admin.AdminClient({"bootstrap.servers": kafka.bootstrap})
+    filters = [
+        admin.AclBindingFilter(
+            rule.restype,
+            rule.name,
+            rule.resource_pattern_type,
+            *(rule.principal, rule.host),
+            *(rule.operation, rule.permission_type),
+        )
+        for rule in rules(operation, topic)
+        if rule.permission_type == admin.AclPermissionType.DENY
+    ]
+    for future in client.delete_acls(filters).values():
         future.result(30)
 
 
@@ -86,11 +107,21 @@ def said(proxy: ProxyProcess, what: str) -> str:
     return "; ".join(json.loads(proxy.get("/readyz")[1])[what])
 
 
+def options(proxy: ProxyProcess) -> dict[str, Any]:
+    """A client of the user `admin`."""
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": "admin", "sasl.password": PASSWORDS["admin"]}
+    return {
+        "bootstrap.servers": proxy.bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "log_level": 0,
+        "client.id": "rights",
+        **login,
+    }
+
+
 def share(proxy: ProxyProcess, topic: str) -> float:
     """What a proxy lets a client use, after a first record."""
-    login = {"sasl.mechanism": "PLAIN", "sasl.username": "admin", "sasl.password": PASSWORDS["admin"]}
-    options = {"bootstrap.servers": proxy.bootstrap, "security.protocol": "SASL_PLAINTEXT", "log_level": 0}
-    producer = confluent_kafka.Producer({**options, **login, "client.id": "rights"})
+    producer = confluent_kafka.Producer(options(proxy))
     producer.produce(topic, b"x")
     assert producer.flush(60) == 0
     [row] = [row for row in proxy.buckets() if row["kind"] == "producer_byte_rate"]
@@ -107,7 +138,7 @@ def test_a_shares_topic_that_the_proxy_may_not_use(right: str, guarded: Embedded
     deny(guarded, right, topic)
     proxy = front.start(quotas={"store": "none"}, sharing={"topic": topic}).wait_ready()
     wait_until(lambda: topic in said(proxy, "warnings"), "a warning about the topic")
-    assert ("cannot be created" if right == "CREATE" else "grant the proxy") in said(proxy, "warnings")
+    assert "grant the proxy" in said(proxy, "warnings")
     assert proxy.metric("quota_proxy_sharing_degraded") == 1
     assert len(proxy.log_lines(f"sharing: topic {topic}: ")) <= 2
     assert share(proxy, used) == QUOTA, "it is alone, as far as it knows"
@@ -125,3 +156,59 @@ def test_a_shares_topic_that_one_proxy_may_not_write(guarded: EmbeddedKafka, fro
     wait_until(lambda: share(may_not, used) <= 0.02 * QUOTA, "next to nothing")
     assert share(may, used) + share(may_not, used) <= 1.02 * QUOTA
     assert said(may, "warnings") == ""
+
+
+def set_quota(proxy: ProxyProcess, topic: str) -> str:
+    """Set a topic's quota with an admin client; return why it was rejected, empty if it was not."""
+    entry = admin.ConfigEntry(
+        "producer.byte.rate", "1000000", incremental_operation=admin.AlterConfigOpType.SET
+    )
+    resource = admin.ConfigResource(admin.ResourceType.TOPIC, topic, incremental_configs=[entry])
+    client = admin.AdminClient(options(proxy))
+    [future] = client.incremental_alter_configs([resource]).values()
+    try:
+        future.result(30)
+    except confluent_kafka.KafkaException as error:
+        return str(error)
+    return ""
+
+
+def test_a_quota_topic_that_the_proxy_may_not_create(guarded: EmbeddedKafka, front: Front) -> None:
+    topic = "quotas-create"
+    deny(guarded, "CREATE", topic)
+    proxy = front.start(workers=2, quotas={"store": {"topic": topic}}, sharing=False)
+    wait_until(lambda: f"Create, Describe, Read and Write on topic {topic}" in said(proxy, "problems"), "why")
+    assert proxy.get("/readyz")[0] == 503
+    wait_until(lambda: proxy.log_lines(f"worker 1.*grant.* Create.* on topic {topic}"), "a line of worker 1")
+    allow(guarded, "CREATE", topic)
+    proxy.wait_ready()
+    assert len(proxy.log_lines(f"worker 1.*grant.* Create.* on topic {topic}")) == 1
+
+
+def test_a_quota_topic_that_the_proxy_may_not_read(guarded: EmbeddedKafka, front: Front) -> None:
+    """It is empty, so the proxy knows all quotas."""
+    topic = "quotas-read"
+    make_topic(guarded, topic, cleanup_policy="compact")
+    deny(guarded, "READ", topic)
+    proxy = front.start(quotas={"store": {"topic": topic}}, sharing=False).wait_ready()
+    wait_until(lambda: f"Read and Write on topic {topic}" in said(proxy, "warnings"), "a warning")
+    assert len(proxy.log_lines(f"grant.* Read .*on topic {topic}")) == 1
+    allow(guarded, "READ", topic)
+    wait_until(lambda: said(proxy, "warnings") == "", "the end of the warning")
+    assert len(proxy.log_lines(f"grant.* Read .*on topic {topic}")) == 1
+
+
+def test_a_quota_topic_that_the_proxy_may_not_write(guarded: EmbeddedKafka, front: Front) -> None:
+    topic = "quotas-write"
+    make_topic(guarded, topic, cleanup_policy="compact")
+    make_topic(guarded, "limited")
+    deny(guarded, "WRITE", topic)
+    changes = {"quotas": {"store": {"topic": topic}, "changes": {"without_authorizer": "loopback"}}}
+    proxy = front.start(**changes, sharing=False).wait_ready()
+    assert said(proxy, "warnings") == ""
+    assert f"Write on topic {topic}" in set_quota(proxy, "limited")
+    assert f"Write on topic {topic}" in said(proxy, "warnings")
+    assert len(proxy.log_lines(f"grant.* Write on topic {topic}")) == 1
+    allow(guarded, "WRITE", topic)
+    assert set_quota(proxy, "limited") == ""
+    assert said(proxy, "warnings") == ""

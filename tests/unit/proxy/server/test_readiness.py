@@ -20,7 +20,9 @@ class Kit:
         self.gateway = SimpleNamespace(found=[], wrong=[])
         self.gateway.problems = lambda: self.gateway.found
         self.gateway.warnings = lambda: self.gateway.wrong
-        self.topic = SimpleNamespace(loaded=asyncio.Event(), problem="", skipped=SkippedRecords("quotas"))
+        self.topic = SimpleNamespace(
+            loaded=asyncio.Event(), problem="", write_problem="", skipped=SkippedRecords("quotas")
+        )
         self.topic.loaded.set()
         self.certificates = SimpleNamespace(wrong=[])
         self.certificates.warnings = lambda: self.certificates.wrong
