@@ -15,6 +15,7 @@ from proxy.server.listeners import Listeners
 from proxy.server.readiness import Readiness
 from proxy.server.reload import Reload
 from proxy.telemetry.loop_lag import LoopLag
+from proxy.telemetry.quota_table import QuotaTable
 from proxy.telemetry.usage.reporter import UsageReporter
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class AdminSources:
     listeners: Listeners
     buckets: Callable[[], Iterable[tuple[int, BucketState]]]
     """The active buckets by their brokers' node ids."""
+    table: QuotaTable
+    """The rows of the buckets and of replication."""
     replication: Callable[[], ReplicationState | None]
     topic: "KafkaTopic | None"
     usage: UsageReporter | None

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from os import getpid
 from pathlib import Path
@@ -56,6 +57,7 @@ from proxy.store.from_settings import Configuration
 from proxy.store.quota_store import QuotaStore
 from proxy.tasks import Tasks, every
 from proxy.telemetry.loop_lag import LoopLag
+from proxy.telemetry.quota_table import QuotaTable
 from proxy.telemetry.usage.reporter import UsageReporter
 from proxy.wire.protected_topics import ProtectedTopics
 
@@ -250,12 +252,14 @@ class Proxy:
 
     def _show(self, parts: "_Parts", stop: asyncio.Event) -> Iterable[Work]:
         """Show the state of the process at the admin port, or to the supervisor, which has that port."""
+        replication = partial(self._replication_state, parts.listeners)
         sources = AdminSources(
             settings=self._settings.admin,
             engines=self._engines,
             listeners=parts.listeners,
             buckets=self._buckets,
-            replication=lambda: self._replication_state(parts.listeners),
+            table=QuotaTable(self._buckets, asyncio.get_running_loop().time, replication),
+            replication=replication,
             topic=parts.topic,
             usage=parts.usage,
             sharing=parts.sharing,
@@ -270,6 +274,7 @@ class Proxy:
             yield self._link.serve(sources)
         if parts.admin_port is not None:
             yield parts.admin_port.serve(sources, lambda: not parts.readiness.problems())
+            yield sources.table.run()
 
     def _handle_signals(self, tasks: Tasks) -> asyncio.Event:
         """Reload on SIGHUP; return an event that SIGTERM and SIGINT set. SIGUSR2 is for supervisors."""

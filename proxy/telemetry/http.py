@@ -1,8 +1,7 @@
 """The admin port: /metrics, /healthz, /readyz, /api/quotas, and what the console requests."""
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Final
 
@@ -10,22 +9,13 @@ import msgspec
 from aiohttp import web
 from prometheus_client.core import Metric
 
-from proxy.quota.kinds.replication.state import ReplicationState
-from proxy.quota.measure.bucket_state import BucketState
-from proxy.tasks import Tasks
 from proxy.telemetry.console import CHANGE, MAX_BODY, READING, ConsoleRequest, Respond, no_console
 from proxy.telemetry.guard import Guard, author_of
-from proxy.telemetry.history import INTERVAL_SECONDS, History
 from proxy.telemetry.metrics.exposition import exposition
 from proxy.telemetry.page.files import FILES, page
-from proxy.telemetry.quota_rows import Row, quota_row
-from proxy.telemetry.replication import shown
-from proxy.telemetry.slices import Slices
+from proxy.telemetry.quota_table import QuotaTable
 
-log = logging.getLogger(__name__)
 JSON: Final = "application/json"
-AT_A_TIME: Final = 25
-"""Buckets that are encoded before the event loop may run other work; they take about a quarter of a slice."""
 
 
 class AdminSite:
@@ -38,10 +28,8 @@ class AdminSite:
         process: Callable[[], Iterable[Metric]] = tuple,
         problems: Callable[[], list[str]],
         warnings: Callable[[], list[str]],
-        buckets: Callable[[], Iterable[tuple[int, BucketState]]],
-        time: Callable[[], float],
+        table: QuotaTable,
         certificates: Callable[[], Mapping[str, float]] = dict,
-        replication: Callable[[], ReplicationState | None] = lambda: None,
         console: Respond = no_console,
         guard: Guard | None = None,
     ) -> None:
@@ -50,23 +38,18 @@ class AdminSite:
         process       further families, which are read in a thread of their own
         problems      why clients cannot be served
         warnings      what is wrong but keeps no client from being served
-        buckets       the active buckets with their brokers' node ids, for /api/quotas
-        time          the clock of the buckets' throttled_until
+        table         the rows of /api/quotas, and their history
         certificates  days until the certificates expire, by file
-        replication   the state of the replication quotas; None without a replication listener
         console       replies to requests about the quotas of the process
         """
         self._families: Final = families
         self._process: Final = process
         self._one_scrape: Final = asyncio.Lock()
-        self._replication: Final = replication
         self._problems: Final = problems
         self._warnings: Final = warnings
-        self._buckets: Final = buckets
-        self._time: Final = time
+        self._table: Final = table
         self._certificates: Final = certificates
         self._console: Final = console
-        self._history: Final = History()
         self._guard: Final = guard or Guard("localhost", None)
 
     def application(self) -> web.Application:
@@ -83,7 +66,6 @@ class AdminSite:
                 web.post("/api/change", self._change),
             ]
         )
-        application.cleanup_ctx.append(self._sampling)
         return application
 
     async def refresh_metrics(self) -> None:
@@ -91,10 +73,6 @@ class AdminSite:
 
     async def refresh_readiness(self) -> None:
         """Called before the problems and warnings are read."""
-
-    async def further_rows(self) -> list[Row]:
-        """Rows of /api/quotas besides those of the buckets and of replication."""
-        return []
 
     async def _metrics(self, request: web.Request) -> web.Response:
         async with self._one_scrape:
@@ -123,54 +101,15 @@ class AdminSite:
 
     async def _quotas(self, request: web.Request) -> web.Response:
         body = bytearray(b'{"quotas": [')
-        async for row in self._rows():
+        async for row in self._table.rows():
             body += msgspec.json.encode(row) + b", "
         body = body.removesuffix(b", ") + b"]}"
         return web.Response(body=body, content_type=JSON, charset="utf-8")
 
-    async def _rows(self) -> AsyncIterator[Row]:
-        """The rows of /api/quotas. The event loop runs other work in between."""
-        now = self._time()
-        slices = Slices()
-        for number, (broker, state) in enumerate(self._buckets(), 1):
-            yield quota_row(broker, state, now)
-            if number % AT_A_TIME == 0:
-                await slices.give_way()
-        replication = self._replication()
-        if replication is not None:
-            for row in shown(replication, now):
-                yield row
-        for number, row in enumerate(await self.further_rows(), 1):
-            yield row
-            if number % AT_A_TIME == 0:
-                await slices.give_way()
-
     # The console
 
-    async def _sampling(self, application: web.Application) -> AsyncIterator[None]:
-        """Sample the history while the site is served."""
-        tasks = Tasks()
-        tasks.start(self._sample())
-        yield
-        await tasks.cancel()
-
-    async def _sample(self) -> None:
-        while True:
-            try:
-                await self.sample()
-            except Exception:
-                log.exception("admin port: cannot sample the history")
-            await asyncio.sleep(INTERVAL_SECONDS)
-
-    async def sample(self) -> None:
-        """Add a sample to the history."""
-        take = self._history.begin()
-        async for row in self._rows():
-            take(row)
-        self._history.end()
-
     async def _show_history(self, request: web.Request) -> web.Response:
-        return web.Response(body=msgspec.json.encode(self._history.shown()), content_type=JSON)
+        return web.Response(body=msgspec.json.encode(self._table.history.shown()), content_type=JSON)
 
     async def _ask(self, request: web.Request) -> web.Response:
         what = request.path.rpartition("/")[2]

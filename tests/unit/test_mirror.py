@@ -16,6 +16,10 @@ TESTED_BY: Final[Mapping[str, str]] = {
     "proxy/quota/sharing/reports.py": "tests/unit/proxy/store/test_share_records.py",
     # A story of a session needs a whole relay.
     "proxy/relay/fetch/sessions.py": "tests/relay/test_fetch_sessions.py",
+    # The libraries of the admin port are imported when it is used.
+    "proxy/server/admin_site.py": "tests/unit/proxy/server/test_admin_port.py",
+    # A scrape of a real proxy has every family.
+    "proxy/server/admin_metrics.py": "tests/integration/test_admin_port.py",
     # The sums and rows of all workers need real workers.
     "proxy/server/workers/pages.py": "tests/integration/test_workers.py",
     "proxy/server/workers/site.py": "tests/unit/proxy/server/workers/test_supervisor.py",

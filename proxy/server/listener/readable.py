@@ -5,7 +5,7 @@ import socket
 
 
 async def until_readable(loop: asyncio.AbstractEventLoop, client: socket.socket) -> None:
-    """Wait until the socket has bytes, or is closed by the other side."""
+    """Wait until the socket has bytes or a connection to accept, or is closed by the other side."""
     readable: asyncio.Future[None] = loop.create_future()
     loop.add_reader(client, _set, readable)
     try:

@@ -1,6 +1,7 @@
 """What a worker replies to its supervisor: its metrics, and its rows of /api/quotas.
 
-Only `link` imports this file, and late: prometheus_client takes long to import.
+Only `link` imports this file, and late: prometheus_client takes long to import. A worker has no admin port
+and does without aiohttp, which takes 12 MiB.
 """
 
 import asyncio
@@ -8,17 +9,12 @@ from itertools import chain
 
 import msgspec
 
-from proxy.server.admin_site import proxy_collector
+from proxy.server.admin_metrics import proxy_collector
 from proxy.server.admin_sources import AdminSources
 from proxy.server.workers.channel import METRICS
 from proxy.telemetry.metrics.process import process_families
 from proxy.telemetry.metrics.summed import packed
-from proxy.telemetry.quota_rows import quota_row
-from proxy.telemetry.replication import shown
 from proxy.telemetry.slices import Slices
-
-AT_A_TIME = 25
-"""Buckets that are encoded before the event loop may run other work."""
 
 
 async def page(sources: AdminSources, what: str) -> bytes:
@@ -38,14 +34,4 @@ async def _metrics(sources: AdminSources) -> bytes:
 
 
 async def _quotas(sources: AdminSources) -> bytes:
-    now = asyncio.get_running_loop().time()
-    parts = []
-    slices = Slices()
-    for number, (broker, state) in enumerate(sources.buckets(), 1):
-        parts.append(msgspec.json.encode(quota_row(broker, state, now)))
-        if number % AT_A_TIME == 0:
-            await slices.give_way()
-    replication = sources.replication()
-    if replication is not None:
-        parts += [msgspec.json.encode(row) for row in shown(replication, now)]
-    return b"[" + b",".join(parts) + b"]"
+    return b"[" + b",".join([msgspec.json.encode(row) async for row in sources.table.rows()]) + b"]"

@@ -12,13 +12,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from proxy.config.settings import Admin
 from proxy.security.tls import TlsFiles
-from proxy.server.admin_site import admin_guard, serve_application
+from proxy.server.admin_http import admin_guard, serve_application
 from proxy.server.workers.channel import METRICS
 from proxy.server.workers.fleet import Fleet
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.metrics.series import PREFIX
 from proxy.telemetry.metrics.summed import Family, SummedFamilies
-from proxy.telemetry.quota_rows import Row
+from proxy.telemetry.quota_table import QuotaTable
 
 _families: Final = msgspec.json.Decoder(list[Family])
 
@@ -31,8 +31,7 @@ class WorkersSite(AdminSite):
             families=self._summed,
             problems=fleet.problems,
             warnings=fleet.warnings,
-            buckets=tuple,
-            time=lambda: 0.0,
+            table=QuotaTable(further=fleet.quota_rows),
             certificates=fleet.certificates,
             console=fleet.console,
             guard=admin_guard(settings),
@@ -66,9 +65,7 @@ class WorkersSite(AdminSite):
     async def refresh_readiness(self) -> None:
         await self._fleet.ask_how_they_are()
 
-    async def further_rows(self) -> list[Row]:
-        return await self._fleet.quota_rows()
-
     async def serve(self, bound: socket.socket, tls: TlsFiles | None) -> None:
-        """Serve on a bound socket, until the process ends."""
+        """Serve on a bound socket; never returns."""
         await serve_application(self.application(), bound, tls)
+        await self._table.run()

@@ -116,6 +116,22 @@ def test_serving_imports_only_the_messages_that_every_start_needs(tmp_path: Path
     assert printed(code, tmp_path) == {"api_versions", "metadata", "request_header", "response_header"}
 
 
+def test_a_worker_imports_no_server_of_http(tmp_path: Path) -> None:
+    """Its supervisor has the admin port; the worker only tells it what it counts."""
+    code = "from proxy.cli.libraries import import_kio\nimport_kio()\nimport proxy.server.app"
+    code += "\nimport proxy.server.workers.link, proxy.server.workers.pages"
+    libraries = {"kio", "msgspec", "prometheus_client", "uvloop", "yaml"}
+    assert imported(code, tmp_path) == libraries
+
+
+def test_a_supervisor_imports_nothing_that_serves_clients(tmp_path: Path) -> None:
+    code = "from proxy.cli.libraries import import_kio\nimport_kio()\nimport proxy.cli.serve, sys"
+    code += "\nimport proxy.server.workers.supervisor, proxy.server.workers.site"
+    serving = ("proxy.admin", "proxy.relay", "proxy.server.connection", "proxy.server.listeners")
+    code += f"\nprint('found', *(name for name in sys.modules if name.startswith({serving})))"
+    assert printed(code, tmp_path) == {"found"}
+
+
 def test_nothing_is_collected_during_the_imports_of_the_proxy(tmp_path: Path) -> None:
     """The file does not exist, so the command ends when it has imported everything."""
     code = """

@@ -11,6 +11,7 @@ from proxy.quota.measure.bucket_state import BucketState
 from proxy.telemetry.console import MAX_BODY, READING, ConsoleReply, ConsoleRequest
 from proxy.telemetry.guard import ADMIN_PORT, Guard
 from proxy.telemetry.http import AdminSite
+from proxy.telemetry.quota_table import QuotaTable
 from tests.support.stories.buckets import bucket_state
 
 
@@ -19,8 +20,7 @@ def site(problems: list[str], warnings: list[str], buckets: list[tuple[int, Buck
         families=list,
         problems=lambda: problems,
         warnings=lambda: warnings,
-        buckets=lambda: buckets,
-        time=lambda: 100.0,
+        table=QuotaTable(lambda: buckets, lambda: 100.0),
     )
     return TestClient(TestServer(pages.application()))
 
@@ -52,8 +52,7 @@ async def test_readyz_has_no_details_without_the_token(token: str, detail: bool)
         families=lambda: (),
         problems=lambda: ["secret host"],
         warnings=list,
-        buckets=list,
-        time=lambda: 100.0,
+        table=QuotaTable(),
         guard=Guard("0.0.0.0", lambda: "t0ken"),
     )
     async with TestClient(TestServer(pages.application())) as client:
@@ -68,8 +67,7 @@ async def test_metrics_of_the_process_come_with_the_others() -> None:
         process=lambda: [GaugeMetricFamily("a_process", "", value=2)],
         problems=list,
         warnings=list,
-        buckets=list,
-        time=lambda: 100.0,
+        table=QuotaTable(),
     )
     async with TestClient(TestServer(pages.application())) as client:
         text = await (await client.get("/metrics")).text()
@@ -145,8 +143,7 @@ async def test_metrics_in_the_requested_format() -> None:
         families=lambda: [GaugeMetricFamily("up", "Up.", value=1), None],
         problems=list,
         warnings=list,
-        buckets=list,
-        time=lambda: 0.0,
+        table=QuotaTable(),
     )
     async with TestClient(TestServer(pages.application())) as client:
         plain = await client.get("/metrics")
@@ -158,7 +155,7 @@ async def test_metrics_in_the_requested_format() -> None:
         assert (await response.text()).endswith("# EOF\n")
 
 
-def console_site(answered: list[ConsoleRequest]) -> TestClient:
+def console_site(answered: list[ConsoleRequest], table: QuotaTable | None = None) -> TestClient:
     async def console(request: ConsoleRequest) -> ConsoleReply:
         answered.append(request)
         return ConsoleReply(418, b'{"reply": true}')
@@ -167,21 +164,19 @@ def console_site(answered: list[ConsoleRequest]) -> TestClient:
         families=list,
         problems=list,
         warnings=list,
-        buckets=lambda: [(1, BucketState(quota="q", user="alice", limit=10.0, rate=5.0))],
-        time=lambda: 100.0,
+        table=table or QuotaTable(),
         console=console,
         guard=Guard("127.0.0.1", lambda: "t0ken"),
     )
     return TestClient(TestServer(pages.application()))
 
 
-async def test_history_is_kept_from_the_start() -> None:
-    async with console_site([]) as client:
-        for _ in range(1000):
-            [*series] = (await (await client.get("/api/history")).json())["series"]
-            if series:
-                break
-        assert series == [{"kind": "q", "broker": 1, "entity": {"user": "alice"}, "used": [0.5]}]
+async def test_history() -> None:
+    table = QuotaTable(lambda: [(1, BucketState(quota="q", user="alice", limit=10.0, rate=5.0))])
+    await table.sample()
+    async with console_site([], table) as client:
+        series = (await (await client.get("/api/history")).json())["series"]
+    assert series == [{"kind": "q", "broker": 1, "entity": {"user": "alice"}, "used": [0.5]}]
 
 
 @pytest.mark.parametrize("what", READING)

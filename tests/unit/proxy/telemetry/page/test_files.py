@@ -11,6 +11,7 @@ from proxy.telemetry.console import Respond, no_console
 from proxy.telemetry.guard import Guard
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.page.files import FILES
+from proxy.telemetry.quota_table import QuotaTable
 from tests.support.process.browser import CHROMIUM, browser_page
 from tests.support.stories.consoles import ALICE, PRODUCER, ConsoleKit
 
@@ -31,8 +32,7 @@ def site(guard: Guard | None = None, console: Respond = no_console) -> TestServe
         families=tuple,
         problems=list,
         warnings=lambda: ["a warning"],
-        buckets=lambda: BUCKETS,
-        time=lambda: 1.0,
+        table=QuotaTable(lambda: BUCKETS, lambda: 1.0),
         console=console,
         guard=guard,
     )

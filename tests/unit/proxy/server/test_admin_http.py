@@ -1,11 +1,11 @@
-"""The admin site: who may read it."""
+"""The admin port: who may read it."""
 
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from proxy.config.settings import Admin
-from proxy.server.admin_site import admin_guard
+from proxy.server.admin_http import admin_guard
 
 
 def request(token: str = "", method: str = "GET") -> Any:

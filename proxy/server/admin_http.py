@@ -1,0 +1,33 @@
+"""The admin port as a server of HTTP: access rules, and a site on a bound socket.
+
+It is imported late: aiohttp takes long to import.
+"""
+
+import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from aiohttp import web
+
+from proxy.config.settings import Admin
+from proxy.security.secrets import read_secret
+from proxy.security.tls import TlsFiles
+from proxy.server.listener.ports import BACKLOG
+from proxy.telemetry.guard import Guard
+
+
+def admin_guard(admin: Admin) -> Guard:
+    """The access rules of the settings; the token is read at each request, so that it can be replaced."""
+    token = partial(read_secret, admin.token_file, admin.token_env) if admin.has_token else None
+    return Guard(admin.bind, token, by_certificate=admin.by_certificate)
+
+
+async def serve_application(
+    application: web.Application, bound: socket.socket, tls: TlsFiles | None
+) -> Callable[[], Awaitable[None]]:
+    """Serve a site on a bound socket until the returned function is called."""
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    context = None if tls is None else tls.following_context()
+    await web.SockSite(runner, bound, backlog=BACKLOG, ssl_context=context).start()
+    return runner.cleanup
