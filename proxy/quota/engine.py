@@ -17,6 +17,7 @@ from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Rejections
 from proxy.quota.usage import ClientUsage
 from proxy.quota.verdict import ALLOW, Verdict, combine
+from proxy.wire.api_keys import SHARE_FETCH
 from proxy.wire.batch_heads import BatchHeads
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED
 from proxy.wire.known_watermarks import KnownWatermarks
@@ -193,6 +194,7 @@ class QuotaEngine:
         if request.replica_id >= 0 or self._exemptions.exempt(who):
             return None
         grant = FetchGrant(last)
+        grant.acquires = request.api_key == SHARE_FETCH
         for quota in self._limiting_fetches:
             quota.limit_fetch(request, who, grant, now)
         grant.begin()
@@ -201,13 +203,13 @@ class QuotaEngine:
     def withholds(
         self, request: RequestView, response: ResponseView, who: Identity, grant: FetchGrant, now: float
     ) -> bool:
-        """Whether a client gets an empty response to its Fetch instead of this one, which is not charged."""
+        """Whether a client gets a response without records instead of this one, which is not charged."""
         for quota in self._limiting_fetches:
             bucket = quota.withholds(request, response.items, who, grant, now)
             if bucket is not None:
                 grant.longest = bucket
                 return True
-        return grant.withholds(now)
+        return grant.withholds(response.body_size, now)
 
     def count_wait(
         self, request: RequestView, who: Identity, grant: FetchGrant, seconds: float, until: float

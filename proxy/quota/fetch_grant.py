@@ -64,6 +64,7 @@ class FetchGrant:
         "_retry_at",
         "_same",
         "_tickets",
+        "acquires",
         "granted",
         "longest",
         "max_bytes",
@@ -86,6 +87,8 @@ class FetchGrant:
         """The buckets' places in these lists; None if nothing has been looked for."""
         self._asked_at = 0.0
         self._retry_at = 0.0
+        self.acquires = False
+        """Whether the broker locks the records of the response for this consumer (ShareFetch)."""
         self.granted = False
         """Whether the fetch may be forwarded."""
         self.settled = False
@@ -175,6 +178,11 @@ class FetchGrant:
             limit = bucket.limit
             left = tokens_left(bucket, now) - queue.reserved(now)
             lacking = queue.ahead(ticket, now) - left
+            if self.acquires and queue.first_bytes >= 0.0:
+                # The next records may go to any consumer of the group.
+                known = self._expected != UNKNOWN
+                ticket.size = max(ticket.size, queue.first_bytes) if known else queue.first_bytes
+                lacking += min(ticket.size, _savings(bucket))
             if lacking > PAID_SECONDS * limit:
                 if lacking / limit > longest:
                     longest = lacking / limit
@@ -199,7 +207,13 @@ class FetchGrant:
         self.granted = True
         for at, bucket in enumerate(self._buckets):
             if _enforced(bucket):
-                queue_of(bucket).grant(self._tickets[at], now)
+                queue = queue_of(bucket)
+                ticket = self._tickets[at]
+                if self.acquires and queue.first_bytes < 0.0:
+                    # A batch may be larger than all tokens. Until one response is known, others wait: their
+                    # records would stay locked if their responses were withheld.
+                    ticket.size += max(tokens_left(bucket, now) - queue.reserved(now), 0.0)
+                queue.grant(ticket, now)
         if most != UNLIMITED:
             self.bound(max(int(most), 1))
 
@@ -221,13 +235,26 @@ class FetchGrant:
             seconds = max(seconds, longest.wait(now))
         return seconds
 
-    def withholds(self, now: float) -> bool:
-        """Whether the client gets an empty response instead of one that has arrived."""
+    def withholds(self, size: int, now: float) -> bool:
+        """Whether the client gets no records instead of those in a response that has arrived, of `size`
+        bytes.
+        """
         for bucket in self._buckets:
-            if _enforced(bucket) and tokens_left(bucket, now) < -DEBT_SECONDS * bucket.limit:
+            if _enforced(bucket) and self._owes_too_much(bucket, float(size), now):
                 self.longest = bucket
                 return True
         return False
+
+    def _owes_too_much(self, bucket: Bucket, size: float, now: float) -> bool:
+        left = tokens_left(bucket, now)
+        tolerated = DEBT_SECONDS * bucket.limit
+        if not self.acquires:
+            return left < -tolerated
+        # The records would stay locked, and be delivered again later, so more is tolerated: as much as Kafka
+        # delivers to an idle client at once.
+        if bucket.tokens is None:
+            return left < 0.0
+        return left < -tolerated and left - size < -bucket.window_seconds * bucket.limit
 
     def keep_places(self, until: float) -> None:
         """Note that the client will fetch again at this time."""
@@ -249,7 +276,9 @@ class FetchGrant:
             queue.renew(ticket, size, delivered)
             if until > now:
                 queue.wait(ticket, until + RETURN_SECONDS)
-            if self._expected == UNKNOWN:
+            if self.acquires:
+                queue.first_response(float(size), float(size))
+            elif self._expected == UNKNOWN:
                 queue.first_response(float(size), bucket.limit * FIRST_FETCH_SECONDS)
 
     def end(self) -> None:
@@ -273,6 +302,14 @@ def free(bucket: Bucket, now: float) -> bool:
     """Whether a bucket has tokens that no fetch has reserved or waits for."""
     queue = queue_of(bucket)
     return tokens_left(bucket, now) - queue.reserved(now) - queue.ahead(None, now) >= 0.0
+
+
+def _savings(bucket: Bucket) -> float:
+    """The tokens for which a fetch that acquires records waits, at most: what it acquires is delivered, so
+    it does not begin a debt that it could avoid. Kafka's rate is seldom 0, so half a window is enough.
+    """
+    tokens = bucket.tokens
+    return tokens.burst if tokens is not None else bucket.limit * bucket.window_seconds / 2.0
 
 
 def _enforced(bucket: Bucket) -> bool:

@@ -1,4 +1,4 @@
-"""WithheldResponses: a consumer over its quota gets an empty Fetch response instead of the broker's."""
+"""WithheldResponses: a consumer over its quota gets a Fetch or ShareFetch response without records."""
 
 from typing import Final, final
 
@@ -12,7 +12,9 @@ from proxy.relay.response_charges import ResponseCharges
 from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
 from proxy.wire.api_01_fetch import Fetch
-from proxy.wire.api_keys import FETCH
+from proxy.wire.api_keys import FETCH, SHARE_FETCH
+from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, with_length
+from proxy.wire.emptied_share_fetch import empty_response, removals
 from proxy.wire.fetch_request import NO_SESSION
 from proxy.wire.fetch_rewrite import fetch_response, read_response_session
 from proxy.wire.frames import Frame
@@ -46,36 +48,22 @@ class WithheldResponses:
     def withhold(
         self, frame: Frame, exchange: Exchange, request: RequestView, view: ResponseView, now: float
     ) -> bool:
-        """If the buckets of its quotas owe too much, send the client an empty response instead of this one,
-        whose start has arrived. Return whether that was necessary.
+        """If the buckets of its quotas owe too much, send the client a response without records instead of
+        this one, whose start has arrived. Return whether that was necessary.
         """
         grant = exchange.grant
-        if grant is None or request.api_key != FETCH:
+        if grant is None or (request.api_key != FETCH and request.api_key != SHARE_FETCH):
             return False
         self._names.fill(view.items, exchange.client)
         if not exchange.withheld and not self._engine.withholds(request, view, exchange.client, grant, now):
             return False
+        if request.api_key == SHARE_FETCH:
+            return self._withhold_acquired(frame, exchange, grant, request, view, now)
         if view.body_size <= SMALL_BYTES and not _has_records(frame, request, view):
             return False
         session_id = read_response_session(frame.pieces, view.throttle_at, request.api_version)
         if session_id < 0:
             return False
-        exchange.client.traffic.bytes_out -= frame.size
-        self._respond_empty(exchange, grant, request, view, session_id, now)
-        return True
-
-    def _respond_empty(
-        self,
-        exchange: Exchange,
-        grant: FetchGrant,
-        request: RequestView,
-        view: ResponseView,
-        session_id: int,
-        now: float,
-    ) -> None:
-        """Send the empty response; only the quotas of requests are charged."""
-        size = view.body_size
-        client = exchange.client
         rewrite = request.fetch_rewrite
         if exchange.full_fetch:
             session_id = NO_SESSION
@@ -83,6 +71,57 @@ class WithheldResponses:
                 rewrite.withheld()
         elif rewrite is not None:
             session_id = rewrite.client_session(session_id)
+        until = self._throttle(frame, exchange, grant, request, view, now)
+        if request.api_version == 0:
+            self._in_flight.delay(until)
+        response = fetch_response(
+            request.api_version, exchange.correlation_id, 0, session_id, self._in_flight.announced(until, now)
+        )
+        self._send([response], len(response), exchange)
+        return True
+
+    def _withhold_acquired(
+        self,
+        frame: Frame,
+        exchange: Exchange,
+        grant: FetchGrant,
+        request: RequestView,
+        view: ResponseView,
+        now: float,
+    ) -> bool:
+        """Withhold the records of a ShareFetch. Its acknowledgements have taken effect, so their results are
+        kept, unless the response is so large that it is cut through.
+        """
+        at = view.throttle_at
+        edits: list[Edit] = []
+        if frame.complete:
+            edits = removals(frame.pieces, at, request.api_version)
+            if not edits:
+                return False
+        throttle_time_ms = view.throttle_time_ms
+        until = self._throttle(frame, exchange, grant, request, view, now)
+        throttle_time_ms = max(throttle_time_ms, self._in_flight.announced(until, now))
+        if frame.complete:
+            every = [Edit(at, at + 4, i32(throttle_time_ms)), *edits, *view.edits]
+            pieces = apply(frame.pieces, with_length(every, frame.size - LENGTH_SIZE))
+        else:
+            pieces = [empty_response(frame.pieces, at, request.api_version, throttle_time_ms)]
+        self._send(pieces, sum([len(piece) for piece in pieces]), exchange)
+        return True
+
+    def _throttle(
+        self,
+        frame: Frame,
+        exchange: Exchange,
+        grant: FetchGrant,
+        request: RequestView,
+        view: ResponseView,
+        now: float,
+    ) -> float:
+        """Charge only the quotas of requests, and mute the client; return until when."""
+        client = exchange.client
+        client.traffic.bytes_out -= frame.size
+        size = view.body_size
         view.body_size = WITHHELD
         view.items = []
         exchange.throttled_until = self._charges.charge(exchange, request, view, now)
@@ -90,17 +129,16 @@ class WithheldResponses:
             grant.settle(size, 0, now, now)
         until = throttle_fetch(exchange, grant, self._engine, self._in_flight, now)
         self._engine.count_wait(request, client, grant, until - now, until)
-        if request.api_version == 0:
-            self._in_flight.delay(until)
-        response = fetch_response(
-            request.api_version, exchange.correlation_id, 0, session_id, self._in_flight.announced(until, now)
-        )
+        return until
+
+    def _send(self, pieces: list[bytes], size: int, exchange: Exchange) -> None:
+        client = exchange.client
         self._in_flight.count_throttle(exchange)
-        self._traffic.total.bytes_out += len(response)
-        client.traffic.bytes_out += len(response)
+        self._traffic.total.bytes_out += size
+        client.traffic.bytes_out += size
         if client.usage is not None:
-            client.usage.count_out(exchange.api_key, len(response))
-        self._in_flight.send([response])
+            client.usage.count_out(exchange.api_key, size)
+        self._in_flight.send(pieces)
 
 
 def _has_records(frame: Frame, request: RequestView, view: ResponseView) -> bool:

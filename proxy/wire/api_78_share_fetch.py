@@ -14,26 +14,34 @@ from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import walk
 
 
-@final
 class ShareFetchResponse(ShareResponse):
     lock_timeout_from = 1
 
     def read_partition(self, reader: Reader, view: View) -> int:
+        self.read_partition_head(reader, view)
+        return reader.bytes_length(True)
+
+    def read_partition_head(self, reader: Reader, view: View) -> None:
+        """Read a partition after its number, up to the length of its records."""
         view.cursor.error_code = reader.i16()
         reader.skip_string(True)  # error_message
         reader.take(2)  # acknowledge_error_code
         reader.skip_string(True)  # acknowledge_error_message
         reader.take(8)  # current_leader: leader_id, leader_epoch
         reader.skip_tags()
-        return reader.bytes_length(True)
 
     def read_after_records(self, reader: Reader, view: View) -> None:
-        left = reader.count(True)
-        while left > 0:  # acquired_records: first_offset, last_offset, delivery_count
-            reader.take(18)
+        self.read_acquired(reader)
+        reader.skip_tags()
+
+    def read_acquired(self, reader: Reader) -> int:
+        """Read the acquired_records, and return their number."""
+        acquired = left = reader.count(True)
+        while left > 0:
+            reader.take(18)  # first_offset, last_offset, delivery_count
             reader.skip_tags()
             left -= 1
-        reader.skip_tags()
+        return acquired
 
 
 @final

@@ -24,13 +24,18 @@ class ShareResponse(Partitioned):
         response = cast("ResponseView", view)
         response.throttle_at = reader.offset
         response.throttle_time_ms = reader.i32()
-        error_code = reader.i16()
-        reader.skip_string(True)  # error_message
-        if view.api_version >= self.lock_timeout_from:
-            reader.take(4)  # acquisition_lock_timeout_ms
+        error_code = self.read_error(reader, view.api_version)
         view.cursor.topics_left = reader.count(True)
         response.note_error(error_code)
         return True
+
+    def read_error(self, reader: Reader, api_version: int) -> int:
+        """Read from the error_code to the topics, and return it."""
+        error_code = reader.i16()
+        reader.skip_string(True)  # error_message
+        if api_version >= self.lock_timeout_from:
+            reader.take(4)  # acquisition_lock_timeout_ms
+        return error_code
 
     def read_tail(self, reader: Reader, view: View) -> None:
         rewrite_endpoints_array(reader, cast("ResponseView", view), self.addresses)

@@ -20,7 +20,6 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.relay.traffic import Traffic
 from proxy.wire.fetch_rewrite import fetch_response
-from tests.relay.test_share_fetch import share_fetch
 from tests.support.messages.exchanges import (
     TOPIC,
     chunks,
@@ -43,6 +42,7 @@ from tests.support.messages.kio_messages import (
 from tests.support.stories.consumers import Consumer, Log, World
 from tests.support.stories.enforcement import enforcement
 from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine
+from tests.support.stories.share_consumers import share_fetch
 
 QUOTA = 100_000.0
 SECONDS = 30.0
@@ -334,9 +334,11 @@ def test_who_waits_and_goes_leaves_no_place_in_the_line():
 
 
 def test_a_share_fetch_waits_until_the_debt_is_paid():
-    """Its records would be locked for a consumer that does not get them."""
-    story = connected(in_debt(9000)).client(share_fetch(1)).at(7.9).to_broker().to_client()
-    story.at(8.01).to_broker(share_fetch(1, max_bytes=250))
+    """Its records would be locked for a consumer that does not get them. It also waits for the tokens of a
+    second, because its batch may cost as much.
+    """
+    story = connected(in_debt(9000)).client(share_fetch(1)).at(8.9).to_broker().to_client()
+    story.at(9.01).to_broker(share_fetch(1, max_bytes=1000))
 
 
 def test_consumers_of_a_partition_that_is_omitted_share_its_limit():

@@ -1,54 +1,18 @@
 """A share consumer's fetches count into the consumer's byte rate, and are bounded as any consumer's."""
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.relay.traffic import Traffic
-from proxy.wire.api_keys import SHARE_FETCH
-from tests.support.messages.exchanges import milliseconds
-from tests.support.messages.kio_messages import (
-    Ports,
-    framed,
-    request_frame,
-    request_type,
-    response_frame,
-    response_type,
-)
-from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine, new_relay
+from tests.support.messages.exchanges import chunks, fetch, fetched
+from tests.support.messages.kio_messages import Ports, framed
+from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay
+from tests.support.stories.share_consumers import ShareWorld, delivery, share_fetch, share_fetched
 
 KILOBYTE = {EVERYONE: {"consumer_byte_rate": 1000.0}}
 TENTH = {EVERYONE: {"request_percentage": 10.0}}
 HEADER = 5
 each_version = pytest.mark.parametrize("version", [1, 2])
-
-
-def share_fetch(version, max_bytes=50 << 20, min_bytes=1, group_id="g"):
-    message = request_type(SHARE_FETCH, version)(
-        group_id=group_id,
-        member_id="m",
-        share_session_epoch=0,
-        max_wait=milliseconds(500),
-        min_bytes=min_bytes,
-        max_bytes=max_bytes,
-        max_records=500,
-        batch_size=500,
-        topics=(),
-        forgotten_topics_data=(),
-    )
-    return request_frame(message)
-
-
-def share_fetched(version, throttle_ms=0, fill=0):
-    message = response_type(SHARE_FETCH, version)(
-        throttle_time=milliseconds(throttle_ms),
-        error_code=ErrorCode.none,
-        error_message="x" * fill,
-        acquisition_lock_timeout=milliseconds(0),
-        responses=(),
-        node_endpoints=(),
-    )
-    return response_frame(message)
 
 
 @each_version
@@ -92,25 +56,65 @@ def test_the_wait_that_it_asked_for_is_no_work_of_the_brokers(version):
     told.at(9.625).broker(response).to_client(share_fetched(version, throttle_ms=250)).muted(9.875)
 
 
+LIMIT = 20_000.0
+LIMITED = {EVERYONE: {"consumer_byte_rate": LIMIT}}
+WINDOW_SECONDS = 10.0
+"""What Kafka delivers to an idle client at once, in seconds of its limit."""
+
+
 @pytest.mark.parametrize("reconnects", [False, True])
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])
-@pytest.mark.parametrize("size", [4000, 9000, 16_000, 22_000, 40_000])
-def test_a_share_consumer_gets_its_quota(size, algorithm, reconnects):
-    """Kafka sends whatever a ShareFetch acquires, and mutes the connection; its rate forgets after 11 s."""
-    seconds, got = 600, 0
-    limits = engine(KILOBYTE, algorithm)
-    asked, response = share_fetch(2), share_fetched(2, fill=size)
-    relay = drive(limits, Ports(), Traffic())
-    for tick in range(2 * seconds):
-        now = START + tick / 2
-        while 0.0 < (due := relay.next_timer) <= now:
-            relay.handle_timer(due)
-        if not relay.client_muted and relay.idle:
-            relay.receive_from_client(asked, now)
-        if relay.take_to_broker():
-            relay.receive_from_broker(response, now)
-            got += len(b"".join(relay.take_to_client()))
-            if reconnects:
-                relay.end()
-                relay = drive(limits, Ports(), Traffic())
-    assert 0.7 * 1000.0 * seconds < got <= 1000.0 * (seconds + 10.0) + len(response)
+@pytest.mark.parametrize("batch_seconds", [0.5, 5, 12])
+def test_share_consumers_get_their_quota_from_the_start(batch_seconds, algorithm, reconnects):
+    """With batches that are larger than the window, Kafka delivers none."""
+    batch = int(batch_seconds * LIMIT)
+    world = ShareWorld(engine(LIMITED, algorithm), 8, batch=batch, reconnects=reconnects)
+    world.run(60.0)
+    most = max(1.0, batch_seconds)
+    if algorithm == WINDOW:
+        most = max(WINDOW_SECONDS, batch_seconds + WINDOW_SECONDS / 2)
+    assert world.ahead(LIMIT) <= most * LIMIT
+    assert world.got > 0.9 * LIMIT * (60.0 - batch_seconds)
+
+
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+def test_many_that_have_waited_for_records_get_no_more_than_kafkas_window_at_once(algorithm):
+    """The broker locks a batch for each, and the quota has not reserved any bytes."""
+    world = ShareWorld(engine(LIMITED, algorithm), 30, batch=int(2 * LIMIT), available=0)
+    world.run(2.0)
+    world.available = 1 << 40
+    world.run(20.0)
+    assert world.ahead(LIMIT) <= WINDOW_SECONDS * LIMIT
+    assert world.withheld > 0
+
+
+def connected(quotas):
+    return Playbook(drive(quotas, Ports(), Traffic()))
+
+
+def owing_much(limits):
+    """The connection that has a ShareFetch in flight while others spend twelve seconds of the limit."""
+    story = connected(limits).client(share_fetch(2)).to_broker(share_fetch(2, max_bytes=1000)).at(0.3)
+    other = connected(limits).at(0.3).client(fetch(1))
+    other.broker(fetched(1, size=13_000)).relay.end()
+    return story
+
+
+@each_version
+def test_a_consumer_over_its_quota_gets_no_records_and_the_results_of_its_acknowledgements(version):
+    records = b"r" * 700
+    story = owing_much(engine(KILOBYTE)).broker(delivery(version, records))
+    story.to_client(delivery(version, records, 12_000, withheld=True)).muted(12.3)
+
+
+def test_a_response_without_records_is_not_withheld():
+    owing_much(engine(KILOBYTE)).broker(share_fetched(2)).to_client(share_fetched(2, throttle_ms=12_019))
+
+
+@each_version
+def test_of_a_large_response_nothing_is_left(version):
+    story = owing_much(engine(KILOBYTE))
+    large = chunks(delivery(version, b"r" * (3 << 20)))
+    story.broker(*large[:5]).to_client(share_fetched(version, 12_000)).broker(*large[5:]).to_client().muted(
+        12.3
+    )

@@ -20,7 +20,7 @@ RETURN_SECONDS: Final = 0.1
 COUNTED_AT_MOST: Final = 64
 """The number of places in the queue that are added up; for the rest, the average is assumed."""
 FIRST_WEIGHT: Final = 0.125
-"""The weight of the latest response in the average of first responses."""
+"""The weight of the latest response in the average `first_bytes`."""
 
 
 @final
@@ -61,7 +61,9 @@ class FetchQueue:
         """The start of the last ticket that was granted."""
         self._reserved = 0.0
         self.first_bytes = -1.0
-        """The size of connections' first responses, as a moving average; -1.0 before there is one."""
+        """The size of connections' first responses, and of all responses to share consumers, as a moving
+        average; -1.0 before there is one.
+        """
 
     @property
     def waiting(self) -> int:
@@ -169,6 +171,6 @@ class FetchQueue:
         self._reserved = 0.0 if self._first is None else self._reserved - ticket.size
 
     def first_response(self, size: float, assumed: float) -> None:
-        """Note the size of a connection's first response; `assumed` is the average before there was any."""
+        """Note the size of a response for `first_bytes`; `assumed` is the average before there was any."""
         first = assumed if self.first_bytes < 0.0 else self.first_bytes
         self.first_bytes = first + FIRST_WEIGHT * (size - first)

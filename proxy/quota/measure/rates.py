@@ -43,6 +43,11 @@ class TokenBucket:
         self._tokens = self._burst
         self._last: native = -_NEVER
 
+    @property
+    def burst(self) -> float:
+        """The tokens of a client that has been idle."""
+        return self._burst
+
     def configure(self, rate: float, burst: float, now: float) -> None:
         """Refill at another rate from `now` on. Tokens above the new burst are lost."""
         self._refill(now)

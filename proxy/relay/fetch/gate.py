@@ -6,8 +6,8 @@ max_wait_ms, the client gets an empty response with a throttle_time_ms, as from 
 
 The proxy creates this response itself if the fetch names all its partitions, or belongs to a session that the
 proxy manages. The broker counts the fetches of any other session. Such a fetch waits longer; then it is
-forwarded, and its response is withheld. The response to a ShareFetch cannot be withheld, because the broker
-has locked its records. A ShareFetch therefore waits without a limit.
+forwarded, and its response is withheld. A ShareFetch waits without a limit: the broker would lock the records
+of a response that is withheld.
 """
 
 from typing import Final, final

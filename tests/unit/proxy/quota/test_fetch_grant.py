@@ -26,8 +26,9 @@ def bucket(rule=PACED, limit=LIMIT):
     return Bucket(quota="consumer_byte_rate", user="u", limit=limit, rule=rule, now=0.0)
 
 
-def grant(*buckets, last=None):
+def grant(*buckets, last=None, acquires=False):
     made = FetchGrant(last)
+    made.acquires = acquires
     for one in buckets:
         made.add(one)
     made.begin()
@@ -145,10 +146,45 @@ def test_a_response_is_withheld_when_the_debt_is_large():
     made = grant(one)
     made.ask(0.0)
     one.record(LIMIT * (1 + DEBT_SECONDS), 0.0)
-    assert not made.withholds(0.0)
+    assert not made.withholds(9, 0.0)
     one.record(1, 0.0)
-    assert made.withholds(0.0)
+    assert made.withholds(9, 0.0)
     assert made.longest is one
+
+
+WINDOWED = RateRule(repays=True)
+
+
+@pytest.mark.parametrize(("rule", "seconds"), [(PACED, 1.0 + 9.0), (WINDOWED, 10.0)])
+def test_records_that_are_acquired_are_delivered_as_far_as_kafkas_window_allows(rule, seconds):
+    one = bucket(rule)
+    made = grant(one, acquires=True)
+    made.ask(0.0)
+    one.record(seconds * LIMIT, 0.0)
+    assert not made.withholds(int(LIMIT), 0.0)
+    one.record(1, 0.0)
+    assert made.withholds(int(LIMIT), 0.0)
+
+
+def test_before_the_size_of_a_batch_is_known_one_fetch_acquires_records_at_a_time():
+    one = bucket()
+    first, second = grant(one, acquires=True), grant(one, acquires=True)
+    assert first.ask(0.0) == 0.0
+    assert second.ask(0.0) > 0.0
+    first.settle(300, 300, 0.0, 0.0)
+    assert second.ask(0.0) == 0.0
+    assert queue_of(one).reserved(0.0) == 300.0
+
+
+@pytest.mark.parametrize(("size", "wait"), [(400, 0.9), (90_000, 1.5)])
+def test_a_fetch_that_acquires_records_waits_for_their_size_or_the_burst(size, wait):
+    one = in_debt(1500)
+    last = grant(one, acquires=True)
+    last.settle(size, 0, 0.0, 0.0)
+    made = grant(one, last=last, acquires=True)
+    assert made.ask(0.0) == pytest.approx(min(wait, MOST_WAIT_SECONDS))
+    assert made.ask(wait - 0.01) > 0.0
+    assert made.ask(wait) == 0.0
 
 
 def test_who_hangs_up_has_spent_what_was_reserved():

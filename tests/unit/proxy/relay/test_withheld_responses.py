@@ -13,7 +13,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.response_charges import ResponseCharges
 from proxy.relay.traffic import Traffic
 from proxy.relay.withheld_responses import SMALL_BYTES, WithheldResponses
-from proxy.wire.api_keys import FETCH, SHARE_FETCH
+from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.fetch_rewrite import fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
@@ -74,7 +74,7 @@ def test_the_client_gets_an_empty_response_and_is_muted(full):
     assert side.client.traffic.bytes_out == len(response)
 
 
-KEPT = [{"owed": 1000}, {"error_code": 71}, {"api_key": SHARE_FETCH}]
+KEPT = [{"owed": 1000}, {"error_code": 71}, {"api_key": PRODUCE}]
 
 
 @pytest.mark.parametrize("how", KEPT)
