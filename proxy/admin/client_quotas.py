@@ -210,6 +210,9 @@ class ClientQuotas:
         for name, value in values.items():
             if value is not None:
                 self._check_value(entity, name, value)
+            elif back_to_file and name not in self._keys:
+                # Kafka ignores removals of unknown keys. Here a misspelled key would seem to have returned.
+                raise self._unknown(name)
         if expiry and end is None:
             return ClientQuotaAlteration(entity, values, end_temporary=True)
         return ClientQuotaAlteration(
@@ -223,10 +226,13 @@ class ClientQuotas:
     def _check_value(self, entity: QuotaEntity, name: str, value: float) -> None:
         key = self._keys.get(name)
         if key is None:
-            raise _invalid(f"Invalid configuration key {name}; {suggestion(name, self._keys)}")
+            raise self._unknown(name)
         problem = key.misplaced(entity) or key.problem(value)
         if problem:
             raise _invalid(problem)
+
+    def _unknown(self, name: str) -> RequestRejected:
+        return _invalid(f"Invalid configuration key {name}; {suggestion(name, self._keys)}")
 
 
 def _invalid(message: str) -> RequestRejected:

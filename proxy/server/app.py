@@ -356,6 +356,7 @@ class Proxy:
             rules=self._rules,
             clusters=listeners.asking_clusters,
             overview=lambda: overview(listeners, sharing),
+            sharing=sharing,
         )
 
     async def _forget_idle(self) -> None:

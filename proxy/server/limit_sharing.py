@@ -115,6 +115,23 @@ class LimitSharing:
         return max(self._sharing.instances, 1)
 
     @property
+    def instance(self) -> str:
+        """The name of this instance; a worker has its own."""
+        return self._instance
+
+    def ages(self) -> dict[str, float]:
+        """The seconds since the last report of each live process, by its name."""
+        return self._sharing.ages()
+
+    def hot_keys(self) -> list[str]:
+        """The keys of the hot buckets; the one that was reported last comes first."""
+        return self._sharing.hot_keys()
+
+    def shares(self, key: str) -> tuple[float, dict[str, float]] | None:
+        """The limit of a hot bucket, and the share of each live process; None if it is cold."""
+        return self._sharing.shares(key)
+
+    @property
     def lag_seconds(self) -> float:
         """The age of what is known of the other processes."""
         return self._sharing.lag_seconds

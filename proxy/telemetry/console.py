@@ -8,8 +8,9 @@ import msgspec
 OVERVIEW: Final = "overview"
 CONFIGURED: Final = "configured"
 EXPLAIN: Final = "explain"
+SHARES: Final = "shares"
 CHANGE: Final = "change"
-READING: Final = (OVERVIEW, CONFIGURED, EXPLAIN)
+READING: Final = (OVERVIEW, CONFIGURED, EXPLAIN, SHARES)
 """Requests that change nothing."""
 MAX_BODY: Final = 64 << 10
 """The maximum size of a change, in bytes."""

@@ -25,6 +25,7 @@ def merged_overview(of_workers: Iterable[Overview]) -> Overview | None:
         if known is None or sharing is None:
             merged["sharing"] = known or sharing
             continue
+        known["names"] += sharing["names"]
         known["instances"] = max(known["instances"], sharing["instances"])
         known["lag_seconds"] = max(known["lag_seconds"], sharing["lag_seconds"])
         known["degraded"] = known["degraded"] or sharing["degraded"]

@@ -23,10 +23,7 @@ def quota_row(broker: int, state: BucketState, now: float) -> Row:
     """A row of /api/quotas. `entity` has the names to which the bucket belongs; `broker` is null if all
     brokers share the bucket.
     """
-    names = {"user": state.user, "client-id": state.client_id, "ip": state.ip, "topic": state.topic}
-    entity: dict[str, object] = {part: name for part, name in names.items() if name}
-    if state.partition != NO_PARTITION:
-        entity["partition"] = state.partition
+    entity = entity_of(state.user, state.client_id, state.ip, state.topic, state.partition)
     return {
         "kind": state.quota,
         "broker": None if broker == ALL_BROKERS else broker,
@@ -40,6 +37,15 @@ def quota_row(broker: int, state: BucketState, now: float) -> Row:
         "throttled_requests": state.throttled_requests,
         "throttle_seconds": state.throttle_seconds,
     }
+
+
+def entity_of(user: str, client_id: str, ip: str, topic: str, partition: int) -> dict[str, object]:
+    """The names that are not empty, by the part of the entity."""
+    names = {"user": user, "client-id": client_id, "ip": ip, "topic": topic}
+    entity: dict[str, object] = {part: name for part, name in names.items() if name}
+    if partition != NO_PARTITION:
+        entity["partition"] = partition
+    return entity
 
 
 def merged_rows(of_workers: Iterable[Iterable[Row]]) -> list[Row]:

@@ -95,6 +95,13 @@ class Members:
         """The live processes in the same order everywhere; read-only."""
         return self._names
 
+    def ages(self, now: float) -> dict[str, float]:
+        """Return the seconds since the last report of each live process. `now` is the log's time."""
+        ages: dict[str, float] = {}
+        for name in self._names:
+            ages[name] = now - self._live[name].reported_at
+        return ages
+
     def newer(self) -> list[str]:
         """Those that write a newer format."""
         return [name for name in self.names() if self._live[name].newer]

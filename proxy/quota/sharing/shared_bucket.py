@@ -104,6 +104,15 @@ class SharedBucket:
             part = self._share_of(instance) / self.limit if instance in members else 0.0
             self.in_force.take(offset, part)
 
+    def shares(self, members: Members) -> dict[str, float]:
+        """Return the share of each live process by the last division, per second: what it may use once all
+        processes have read the report.
+        """
+        shares: dict[str, float] = {}
+        for name in members.names():
+            shares[name] = self._share_of(name)
+        return shares
+
     def _differ(self, silent: int, silent_share: float) -> bool:
         """Whether a new share differs from the one in use."""
         if silent > 0 and _far_from(silent_share, self._silent_share):

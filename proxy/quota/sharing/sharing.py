@@ -148,6 +148,19 @@ class Sharing:
         """The live processes that write a newer format, so that their demands are unknown."""
         return self._members.newer()
 
+    def ages(self) -> dict[str, float]:
+        """Return the seconds since the last report of each live process, on the log's clock."""
+        return self._members.ages(self._clock.now)
+
+    def hot_keys(self) -> list[str]:
+        """Return the keys of the hot buckets; the one that was reported last comes first."""
+        return list(reversed(self._hot))
+
+    def shares(self, key: str) -> tuple[float, dict[str, float]] | None:
+        """Return the limit of a hot bucket, and the share of each live process; None if it is cold."""
+        bucket = self._hot.get(key)
+        return None if bucket is None else (bucket.limit, bucket.shares(self._members))
+
     @property
     def joined(self) -> bool:
         """Whether all live processes know this one."""

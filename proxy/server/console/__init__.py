@@ -4,5 +4,6 @@ console    chooses by path
 explain    which quota applies, and what each layer says
 configured the quotas of all layers
 changes    sets, removes and returns quotas, with an entry in the audit log
-overview   connections, instances and shares
+overview   connections, and whether limits are shared
+shares     the instances that share limits, and their shares of each limit in use
 """

@@ -19,8 +19,17 @@ from proxy.quota.quota import QuotaKey
 from proxy.server.console.changes import CLIENT_ID, QuotaChanges, Topics, Wrong
 from proxy.server.console.configured import configured
 from proxy.server.console.explain import explain_client, explain_ip, explain_resource
+from proxy.server.console.shares import Shared, shares
 from proxy.store.quota_store import Conflict, QuotaStore, StoreOff, StoreUnavailable
-from proxy.telemetry.console import CHANGE, CONFIGURED, EXPLAIN, OVERVIEW, ConsoleReply, ConsoleRequest
+from proxy.telemetry.console import (
+    CHANGE,
+    CONFIGURED,
+    EXPLAIN,
+    OVERVIEW,
+    SHARES,
+    ConsoleReply,
+    ConsoleRequest,
+)
 from proxy.telemetry.overview import Overview
 
 log = logging.getLogger(__name__)
@@ -43,12 +52,16 @@ class Console:
         rules: ConfigRules,
         clusters: Sequence[Topics],
         overview: Callable[[], Overview],
+        sharing: Shared | None = None,
     ) -> None:
-        """`keys` are those of client quotas, `clusters` those of which topics are requested."""
+        """`keys` are those of client quotas, `clusters` those of which topics are requested; `sharing` is
+        None if this process does not share limits.
+        """
         self._store: Final = store
         self._keys: Final = list(keys)
         self._rules: Final = rules
         self._overview: Final = overview
+        self._sharing: Final = sharing
         self._changes: Final = QuotaChanges(store, ClientQuotas(store, self._keys), rules, clusters)
 
     async def reply(self, request: ConsoleRequest) -> ConsoleReply:
@@ -63,6 +76,8 @@ class Console:
             return {**self._overview(), "keys": self._names()}
         if request.what == CONFIGURED:
             return await configured(self._store, request.query.get("q", ""))
+        if request.what == SHARES:
+            return await shares(self._sharing, request.query.get("q", ""))
         if request.what == EXPLAIN:
             return {"quotas": list(self._explain(request.query))}
         assert request.what == CHANGE

@@ -22,6 +22,7 @@ def overview(listeners: Listeners, sharing: LimitSharing | None) -> Overview:
         "sharing": None
         if sharing is None
         else {
+            "names": [sharing.instance],
             "instances": sharing.instances,
             "lag_seconds": sharing.lag_seconds,
             "degraded": sharing.degraded,

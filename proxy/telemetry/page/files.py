@@ -5,10 +5,11 @@ from typing import Final
 
 from aiohttp import web
 
+SCRIPTS: Final = ("api", "table", "detail", "process", "page")
 FILES: Final = {
     "/": ("index.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
-    **{f"/{name}.js": (f"{name}.js", "text/javascript") for name in ("api", "table", "detail", "page")},
+    **{f"/{name}.js": (f"{name}.js", "text/javascript") for name in SCRIPTS},
 }
 """File names and content types by path."""
 HEADERS: Final = {

@@ -57,31 +57,6 @@ async function updateQuotas() {
   element("configured-summary").textContent = `${found.total} entities${more}`;
 }
 
-async function updateProcess() {
-  const process = await readJson("api/overview");
-  const open = process.listeners.reduce((sum, each) => sum + each.connections, 0);
-  const facts = [
-    ["Version", `${process.version}, ${process.compiled ? "compiled" : "interpreted"}`],
-    ["Workers", process.workers],
-    ["Connections", `${open} of ${process.max_connections}`],
-  ];
-  if (process.sharing) {
-    facts.push(["Instances that share limits", process.sharing.instances]);
-    facts.push(["Age of what is known of the others", `${process.sharing.lag_seconds.toFixed(1)} s${process.sharing.degraded ? "; the topic is unavailable" : ""}`]);
-  }
-  element("process-facts").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", String(value))]));
-  element("listeners").replaceChildren(...process.listeners.map((each) => {
-    const tr = document.createElement("tr");
-    const cells = [["Listener", each.name + (each.replication ? " (replication)" : "")], ["Open", each.connections], ["Muted by quotas", each.muted], ["Not read", each.paused]];
-    tr.append(...cells.map(([name, value], place) => {
-      const td = make("td", place ? "number" : "entity", String(value));
-      td.dataset.name = name;
-      return td;
-    }));
-    return tr;
-  }));
-}
-
 const UPDATES = { use: updateUse, quotas: updateQuotas, process: updateProcess };
 
 async function update() {

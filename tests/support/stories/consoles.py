@@ -39,6 +39,21 @@ class Topics:
         return {name: b"\x01" * 16 if name == ORDERS.name else None for name in names}
 
 
+class SharedLimit:
+    """Two instances that share one limit of alice."""
+
+    KEY: Final = "18:producer_byte_rate5:alice0:0:0:-1/1"
+
+    def ages(self) -> dict[str, float]:
+        return {"proxy-a/1": 0.1, "proxy-b/2": 0.2}
+
+    def hot_keys(self) -> list[str]:
+        return [self.KEY]
+
+    def shares(self, key: str) -> tuple[float, dict[str, float]]:
+        return 1000.0, {"proxy-a/1": 250.0, "proxy-b/2": 750.0}
+
+
 class ConsoleKit:
     """The console, its store, and the store's log."""
 
@@ -56,9 +71,10 @@ class ConsoleKit:
                 "version": "1",
                 "max_connections": 5,
                 "listeners": [],
-                "sharing": None,
+                "sharing": {"names": ["proxy-a"], "instances": 2, "lag_seconds": 0.1, "degraded": False},
                 "workers": 1,
             },
+            sharing=SharedLimit(),
         )
 
     def without_store(self) -> None:

@@ -314,3 +314,5 @@ async def test_back_to_file(kit: ClientQuotasKit) -> None:
     assert kit.store.effective == {alice: {RATE: 5.0, "consumer_byte_rate": 6.0}}
     [result] = await kit.alter((of_alice, [(RATE, 1.0), (BACK_TO_FILE, 1.0), (EXPIRES_AT_MS, float(SOON))]))
     assert result.error_code == INVALID
+    [result] = await kit.alter((of_alice, [("producer_byte_rat", REMOVE), (BACK_TO_FILE, 1.0)]))
+    assert result.error_code == INVALID

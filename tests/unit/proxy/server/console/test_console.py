@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proxy.store.quota_store import StoreUnavailable
-from proxy.telemetry.console import CHANGE, CONFIGURED, EXPLAIN, OVERVIEW, ConsoleRequest
+from proxy.telemetry.console import CHANGE, CONFIGURED, EXPLAIN, OVERVIEW, SHARES, ConsoleRequest
 from tests.support.stories.consoles import ALICE, PRODUCER, ConsoleKit
 
 
@@ -23,6 +23,11 @@ async def test_overview_has_the_quotas_that_can_be_set() -> None:
     assert PRODUCER in found["keys"]["client"]
     assert found["keys"]["ip"] == ["connection_creation_rate"]
     assert found["max_connections"] == 5
+
+
+async def test_shares() -> None:
+    status, found = await ask(ConsoleKit(), SHARES, q="alice")
+    assert (status, found["total"], len(found["instances"])) == (200, 1, 2)
 
 
 async def test_configured_and_explain() -> None:

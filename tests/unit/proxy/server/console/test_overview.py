@@ -19,5 +19,6 @@ def test_connections_and_shares() -> None:
     assert found["listeners"] == [
         {"name": "clients", "replication": False, "connections": 5, "muted": 2, "paused": 1}
     ]
-    sharing: Any = SimpleNamespace(instances=3, lag_seconds=0.5, degraded=True)
-    assert overview(listeners, sharing)["sharing"] == {"instances": 3, "lag_seconds": 0.5, "degraded": True}
+    sharing: Any = SimpleNamespace(instance="a", instances=3, lag_seconds=0.5, degraded=True)
+    shown = {"names": ["a"], "instances": 3, "lag_seconds": 0.5, "degraded": True}
+    assert overview(listeners, sharing)["sharing"] == shown

@@ -115,3 +115,6 @@ async def test_a_quota_is_explained_set_and_returned_to_the_file_in_a_browser() 
         assert kit.store.effective[ALICE] == {PRODUCER: 1000.0}
         await page.run("location.hash = '#process'")
         await page.wait_for("document.querySelector('#process-facts').innerText.includes('0 of 5')")
+        await page.wait_for("document.querySelector('#instances').innerText.includes('proxy-a (this proxy)')")
+        shares = "document.querySelector('#shares td.layers').textContent"
+        await page.wait_for(f"{shares} === 'proxy-b 750 B, proxy-a 250 B'")
