@@ -92,7 +92,7 @@ async def test_without_sharing_there_are_none() -> None:
     assert await shares(None, "") == {"instances": [], "total": 0, "limits": []}
 
 
-async def test_what_cannot_be_read_is_left_out_and_the_rest_is_bounded() -> None:
+async def test_unreadable_keys_are_skipped_and_the_rest_is_bounded() -> None:
     process = crowd()
     process.read("proxy-b/1", 3, entry("a newer key", 1), *(entry(key(user=str(n)), 1) for n in range(MOST)))
     found = await shares(process, "")
