@@ -26,7 +26,8 @@ PAUSE_FACTOR: Final = 10
 LONGEST_PAUSE: Final = 0.5
 JOIN_PAUSE: Final = 0.03
 """The pause until the process has joined: clients wait for that, and it takes several passes."""
-"""A process that does not report for a second has stalled for the others."""
+GROWN_PAUSE: Final = 0.03
+"""The least time between two uses of larger parts: with 100 processes, some part grows with each record."""
 REPORTS_AT_MOST: Final = 8
 """In each pass; together they have some 4,000 buckets."""
 BUCKETS_AT_A_TIME: Final = 64
@@ -106,6 +107,8 @@ class LimitSharing:
         """
         self._alone_at = time()
         """When no other live process had this one's name."""
+        self._grown: Final = asyncio.Event()
+        """Set when larger parts apply, which clients wait for."""
         self._namesakes = 0
         """The live processes with this one's name; 0 if there is no other, or not for long."""
 
@@ -194,7 +197,33 @@ class LimitSharing:
             if self._sharing.joined and not self._failure:
                 self.joined.set()
             self._look_for_namesakes()
-            await asyncio.sleep(pause if self.joined.is_set() else min(pause, JOIN_PAUSE))
+            await self._pause(pause if self.joined.is_set() else min(pause, JOIN_PAUSE))
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for so long, and meanwhile use larger parts as soon as they apply."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + seconds
+        self._use_grown()
+        while clock() + GROWN_PAUSE < until:
+            await asyncio.sleep(GROWN_PAUSE)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    await self._grown.wait()
+            self._use_grown()
+        await asyncio.sleep(until - clock())
+
+    def _use_grown(self) -> None:
+        self._grown.clear()
+        sharing, now = self._sharing, self._time()
+        if not sharing.grown or self._failure or not self._knows_its_parts():
+            return
+        sharing.grown = False
+        try:
+            # The process may have been suspended.
+            sharing.wake(now)
+            self._uses.divide(sharing, now)
+        except Exception as error:  # noqa: BLE001 - as in run()
+            self._fail(error)
 
     async def _divide(self) -> float:
         """Look at all live buckets, give them their parts, and report; return how long to pause."""
@@ -285,6 +314,8 @@ class LimitSharing:
 
     def _see(self, report: Report, offset: int, timestamp_ms: int) -> None:
         self._sharing.see(report, offset, timestamp_ms)
+        if self._sharing.grown:
+            self._grown.set()
 
     def _begin_anew(self) -> None:
         self._sharing = Sharing(self._name, self._sharing.reported)

@@ -39,13 +39,17 @@ class InForce:
     def least(self, read_by_all: int) -> float:
         """The part that the process may use. All live processes have read below `read_by_all`."""
         if len(self._since) > 1:
-            self.forget(read_by_all)
+            self._forget(read_by_all)
         return min(self._parts)
 
-    def forget(self, read_by_all: int) -> None:
-        """Drop the parts before the last record that all have read. Nobody asks for the part of a limit that
-        this process does not use.
-        """
+    def grows(self, read_by_all: int) -> bool:
+        """Whether a larger part applies now that all live processes have read below `read_by_all`."""
+        before = min(self._parts)
+        self._forget(read_by_all)
+        return min(self._parts) > before
+
+    def _forget(self, read_by_all: int) -> None:
+        """Drop the parts before the last record that all have read."""
         since = self._since
         done = 0
         while done + 1 < len(since) and since[done + 1] < read_by_all:

@@ -1,19 +1,18 @@
 """LocalUses: reports the use of this process's buckets, and sets their parts of their limits."""
 
+import math
 from typing import Final, final
 
 from proxy.quota.client_ids import represented
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.sharing.sharing import LocalUse, Sharing
+from proxy.quota.sharing.waiting import WaitingConnections
 
-WAITED_SECONDS: Final = 1.0
-"""A connection counts as waiting for this long after a wait, because it is about to send its next request,
-which will wait too. A real producer may need most of a second for that on a busy machine; demand that moves
-to another process has its limit there only after this time.
+AVERAGE_SECONDS: Final = 3.0
+"""The time over which use is averaged to find out whether it needs more than a part of the limit. A single
+request of a client that seldom sends does not, however large the rate is between two looks.
 """
-
-
 _NOTHING: Final = 0.001
 """An average below this part of the limit counts as none: it takes hours to be zero."""
 
@@ -22,7 +21,7 @@ _NOTHING: Final = 0.001
 class _Known:
     """A bucket as of the last look at it."""
 
-    __slots__ = ("idle", "key", "looked_at", "most_at", "paid", "used", "waited_at", "waiting")
+    __slots__ = ("average", "idle", "key", "looked_at", "paid", "throttled", "used", "waiting")
 
     def __init__(self, key: str, paid: float, now: float) -> None:
         self.key: Final = key
@@ -32,22 +31,30 @@ class _Known:
         """Bucket.used without the debt."""
         self.idle = False
         """Whether it had no use and no waiting connection, and the others know that."""
-        self.waiting = 0
-        self.most_at = 0.0
-        """When so many connections waited."""
-        self.waited_at = 0.0
-        """When any connection waited."""
+        self.throttled = 0
+        """Bucket.throttled_requests."""
+        self.waiting: WaitingConnections | None = None
+        """None before any connection waited."""
         self.looked_at = now
+        self.average = 0.0
+        """The use per second, averaged over AVERAGE_SECONDS, as of the last look."""
 
-    def wait(self, waiting: int, now: float) -> None:
-        """Take the number of connections that wait now."""
-        if waiting > 0:
-            self.waited_at = now
-            if waiting >= self.waiting or now - self.most_at > WAITED_SECONDS:
-                self.waiting = waiting
-                self.most_at = now
-        elif now - self.waited_at > WAITED_SECONDS:
-            self.waiting = 0
+    def use(self, used: float, began: float, now: float) -> float:
+        """Take a use since the last look, or since `began` if there was none before; return the rate."""
+        elapsed = max(now - max(self.looked_at, began), 1e-3)
+        before = self.average * math.exp(min(self.looked_at - now, 0.0) / AVERAGE_SECONDS)
+        self.average = before + used / (AVERAGE_SECONDS + elapsed)
+        self.looked_at = now
+        return used / elapsed
+
+    def wait(self, waiting: int, now: float) -> int:
+        """Take the number of connections that wait now; return how many count as waiting."""
+        if self.waiting is None:
+            if waiting == 0:
+                return 0
+            self.waiting = WaitingConnections()
+        self.waiting.see(waiting, now)
+        return self.waiting.count
 
 
 @final
@@ -60,6 +67,8 @@ class LocalUses:
         self._found: dict[Bucket, _Known] = {}
         """The buckets as of this pass."""
         self._uses: list[LocalUse] = []
+        self._used: list[Bucket] = []
+        """The buckets of `_uses`."""
         self._sharing: Sharing | None = None
         self._lost = 0
         """Of `_sharing`, as of this pass."""
@@ -72,6 +81,7 @@ class LocalUses:
         """Begin a pass over all live buckets."""
         self._found = {}
         self._uses = []
+        self._used = []
         self._again = False
         self._last_began = self._began
         self._began = now
@@ -102,28 +112,47 @@ class LocalUses:
         paid = bucket.used - bucket.debt(now)
         if entry is None:
             entry = _Known(bucket_key(node_id, bucket), paid, now)
-        entry.wait(bucket.waiting(now), now)
+            entry.throttled = bucket.throttled_requests
+        waiting = bucket.waiting(now)
+        if waiting == 0 and bucket.throttled_requests > entry.throttled:
+            # A short wait has begun and ended since the last look.
+            waiting = 1
+        entry.throttled = bucket.throttled_requests
+        waiting = entry.wait(waiting, now)
         # An idle bucket was not looked at in the last pass, but then it had no use.
-        elapsed = max(now - max(entry.looked_at, self._last_began), 1e-3)
-        rate = max(paid - entry.paid, 0.0) / elapsed
+        rate = entry.use(max(paid - entry.paid, 0.0), self._last_began, now)
         if bucket.average is not None:
             # Requests are rejected by the average, so it is the demand, not what a rejection leaves of it.
             rate = bucket.measure(now)
             if rate < _NOTHING * bucket.whole_limit:
                 rate = 0.0
+            entry.average = rate
         entry.paid = paid
         entry.used = bucket.used
-        entry.looked_at = now
-        entry.idle = rate == 0.0 and entry.waiting == 0 and sharing.knows_idle(entry.key)
-        use = LocalUse(key=entry.key, limit=bucket.whole_limit, used=paid, rate=rate, waiting=entry.waiting)
+        entry.idle = rate == 0.0 and waiting == 0 and sharing.knows_idle(entry.key)
+        use = LocalUse(
+            key=entry.key,
+            limit=bucket.whole_limit,
+            used=paid,
+            rate=rate,
+            average=entry.average,
+            waiting=waiting,
+        )
         if sharing.hot(use):
             self._uses.append(use)
+            self._used.append(bucket)
         return entry
 
     def end(self) -> list[LocalUse]:
         """End the pass; return the uses of the hot buckets."""
         self._known = self._found
         return self._uses
+
+    def divide(self, sharing: Sharing, now: float) -> None:
+        """Give the hot buckets of the last pass their parts, before the next one."""
+        for use, bucket in zip(self._uses, self._used, strict=True):
+            if _shared(bucket):
+                bucket.share(sharing.part(use.key), now)
 
 
 def hold(buckets: list[Bucket], part: float, now: float) -> None:

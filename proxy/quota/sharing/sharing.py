@@ -40,8 +40,6 @@ DEGRADED_SECONDS: Final = 2.0
 """After this long without any record, not even one of this process, sharing is degraded."""
 COLD_SECONDS: Final = 3.0
 """A bucket that no process has reported for this long is cold."""
-MANY_PARTS: Final = 16
-"""A bucket with more parts forgets those that are over, also if this process does not use it."""
 HOT_PART: Final = 1.0 / 3.0
 _DEMAND_FACTOR: Final = 1.25
 """The demand of a bucket whose requests do not wait is this many times its use, so that the use can grow
@@ -62,17 +60,21 @@ class LocalUse:
     """The use of a bucket by this process.
 
     used: the sum of all uses so far, less the debt.
-    rate: per second, lately.
+    rate: per second, since the last look at the bucket.
+    average: per second, over the last few seconds.
     waiting: the connections whose requests wait.
     """
 
-    __slots__ = ("key", "limit", "rate", "used", "waiting")
+    __slots__ = ("average", "key", "limit", "rate", "used", "waiting")
 
-    def __init__(self, *, key: str, limit: float, used: float, rate: float, waiting: int) -> None:
+    def __init__(
+        self, *, key: str, limit: float, used: float, rate: float, average: float, waiting: int
+    ) -> None:
         self.key: Final = key
         self.limit: Final = limit
         self.used: Final = used
         self.rate: Final = rate
+        self.average: Final = average
         self.waiting: Final = waiting
 
 
@@ -95,6 +97,10 @@ class Sharing:
         """The bucket that was reported last is at the end."""
         self._cooling: Final[dict[str, tuple[SharedBucket, int]]] = {}
         """Cold buckets, with the offset since which they are, until all processes have read that record."""
+        self._changing: Final[dict[str, InForce]] = {}
+        """The parts of the buckets of which some process may not have read the last one yet."""
+        self.grown = False
+        """Set when a larger part of a bucket that this process has reported applies; the caller resets it."""
         self._read_to = 0
         self._read_by_all = 0
         self._number = reported
@@ -199,25 +205,43 @@ class Sharing:
         if report.instance == self.instance:
             self._see_own(report.number)
         entries: list[BucketReport] = [] if self._alone else report.buckets
-        buckets: list[SharedBucket] = []
         for entry in entries:
-            bucket = self._heat(entry)
-            bucket.see(report.instance, entry, now)
-            buckets.append(bucket)
+            self._heat(entry).see(report.instance, entry, now)
         self._cool(offset, now)
         if changed or gone:
             self._told.clear()
             self._divide_all(offset, gone)
         else:
-            for bucket in buckets:
-                bucket.divide(members, offset, self.instance, anew=False)
-                if len(bucket.in_force) > MANY_PARTS:
-                    bucket.in_force.forget(self._read_by_all)
+            for entry in entries:
+                self._divide(entry.key, offset)
         if changed or gone or entries:
             self._news_to = self._read_to
         self._newer = report.newer or (self._newer and len(members.newer()) > 0)
-        self._read_by_all = members.read_by_all()
-        self._forget_cooled()
+        self._set_read_by_all(members.read_by_all())
+
+    def _divide(self, key: str, offset: int) -> None:
+        """Divide the limit of a bucket; one that has cooled at this record has its equal part."""
+        bucket = self._hot.get(key)
+        if bucket is None:
+            return
+        bucket.divide(self._members, offset, self.instance, anew=False)
+        if len(bucket.in_force) > 1:
+            self._changing[key] = bucket.in_force
+
+    def _set_read_by_all(self, offset: int) -> None:
+        if offset == self._read_by_all:
+            return
+        self._read_by_all = offset
+        done = []
+        for key, in_force in self._changing.items():
+            if in_force.grows(offset) and key in self._told:
+                self.grown = True
+            if len(in_force) == 1:
+                done.append(key)
+        for key in done:
+            del self._changing[key]
+        for key in [key for key, (_, since) in self._cooling.items() if since < offset]:
+            del self._cooling[key]
 
     def _see_own(self, number: int) -> None:
         """A report of this process has come back."""
@@ -257,7 +281,7 @@ class Sharing:
             return False
         if use.waiting > 0 or use.key in self._hot:
             return True
-        return use.rate > HOT_PART * self.part(use.key) * use.limit
+        return use.rate > 0.0 and use.average > HOT_PART * self.part(use.key) * use.limit
 
     def knows_idle(self, key: str) -> bool:
         """Whether the others know that this process does not use a bucket."""
@@ -363,21 +387,17 @@ class Sharing:
             bucket.in_force.take(offset, equal)
             self._cooling[key] = (bucket, offset)
 
-    def _forget_cooled(self) -> None:
-        done = [key for key, (_, since) in self._cooling.items() if since < self._read_by_all]
-        for key in done:
-            del self._cooling[key]
-
     def _divide_all(self, offset: int, gone: list[str]) -> None:
         """Divide every limit among the live processes, which have changed."""
         equal = self._equal_part()
         self._cold.take(offset, equal)
         for bucket, _ in self._cooling.values():
             bucket.in_force.take(offset, equal)
-        for bucket in self._hot.values():
+        for key, bucket in self._hot.items():
             for instance in gone:
                 bucket.forget(instance)
             bucket.divide(self._members, offset, self.instance, anew=True)
+            self._changing[key] = bucket.in_force
 
     @property
     def _alone(self) -> bool:

@@ -15,6 +15,7 @@ from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, LocalUse, Sharing
 
 STEP = 0.01
+REPORTS_AT_MOST = 8
 REVIEW_SECONDS = 0.2
 RESUME_SECONDS = 0.3
 EPOCH_MS = 1_700_000_000_000
@@ -132,8 +133,7 @@ class Process:
         if now >= self._report_at:
             self._report_at = now + REPORT_SECONDS
             self._tell(now)
-        for connection in self.connections:
-            self._serve(connection, now)
+        self._serve_all(now)
         if self.steady > 0.0 and self.bucket.wait(now + self.skew) <= 0.0:
             self._use(self.bucket, self.steady * STEP, now, None, 0)
 
@@ -145,11 +145,19 @@ class Process:
             stamp, report = self.log.records[self._position]
             self.sharing.see(report, self._position, stamp)
             self._position += 1
+        if self.sharing.grown:
+            self.sharing.grown = False
+            self.sharing.wake(now + self.skew)
+            self.uses.divide(self.sharing, now + self.skew)
 
     def _tell(self, now: float) -> None:
-        report = self.sharing.report(self._divide(now), now + self.skew)
-        if report is not None:
-            self.log.send(report, now)
+        uses = self._divide(now)
+        for _ in range(REPORTS_AT_MOST):
+            report = self.sharing.report(uses, now + self.skew)
+            if report is not None:
+                self.log.send(report, now)
+            if not self.sharing.more:
+                return
 
     def _divide(self, now: float) -> list[LocalUse]:
         """What LimitSharing does, in one slice."""
@@ -158,20 +166,24 @@ class Process:
         self.uses.look(1, self.buckets, self.sharing, now + self.skew, divide=True)
         return self.uses.end()
 
+    def _serve_all(self, now: float) -> None:
+        reviews = int(now / STEP) % int(REVIEW_SECONDS / STEP) == 0
+        for connection in self.connections:
+            if connection.ready_at <= now or (reviews and connection.debt is not None):
+                self._serve(connection, now)
+
     def _serve(self, connection: Connection, now: float) -> None:
+        """Review a wait, and send the next request if it is over."""
         if connection.debt is not None:
-            if connection.ready_at > now and int(now / STEP) % int(REVIEW_SECONDS / STEP):
-                return
             connection.ready_at = connection.debt.review(now + self.skew) - self.skew
             connection.waited_at = now
             if connection.ready_at > now:
                 return
             connection.debt = None
-        elif now < connection.ready_at:
-            return
         bucket = connection.bucket
         seconds = self._use(bucket, connection.size, now, connection.who, connection.entity)
         if seconds > 0.0:
+            bucket.count_throttle(seconds, 1, now + self.skew + seconds)
             connection.ready_at = now + seconds
             connection.debt = Debt(bucket, connection.who, now + self.skew + seconds)
 

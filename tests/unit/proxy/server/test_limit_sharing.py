@@ -14,7 +14,8 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
-from proxy.quota.sharing.reports import Report
+from proxy.quota.sharing.local_uses import bucket_key
+from proxy.quota.sharing.reports import SATURATED, BucketReport, Report
 from proxy.quota.sharing.sharing import REPORT_BYTES
 from proxy.quota.sharing.waterfill import RESERVE
 from proxy.server import limit_sharing
@@ -117,6 +118,47 @@ async def test_a_process_that_has_left_reports_nothing_while_it_ends(monkeypatch
     await reached(lambda: time() > left + 5.0 and sharing.lag_seconds > 2.0, "further passes")
     await tasks.cancel()
     assert [report.leaving for report in written].index(True) == len(written) - 1
+
+
+async def test_a_larger_part_applies_before_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limit_sharing, "REPORT_SECONDS", 0.05)
+    tasks, loop = Tasks(), asyncio.get_running_loop()
+    engines = quota_engines()
+    who = Identity("u", "c", "10.0.0.1")
+    engines.engine(1, 0.0).admit(RequestView(PRODUCE, 9, 1, "c", 10), who, 0.0)
+    _, bucket = engines.live()[0]
+    bucket.record(1000 * LIMIT, loop.time(), who)
+    written = 0
+    without_demand = 1 << 30
+
+    def put(value: bytes) -> None:
+        nonlocal written
+        shares.take(Record(written, int(loop.time() * 1000), value))
+        written += 1
+
+    def append(value: bytes) -> None:
+        if decode_report(value).read_to > without_demand:
+            monkeypatch.setattr(limit_sharing, "REPORT_SECONDS", 3600.0)
+            monkeypatch.setattr(limit_sharing, "LONGEST_PAUSE", 3600.0)
+        put(value)
+
+    def report_of_b(number: int, demand: float) -> None:
+        key = bucket_key(1, bucket)
+        use = BucketReport(key=key, limit=LIMIT, used=0.0, demand=demand, waiting=1)
+        put(encode_report(Report(instance="b", number=number, read_to=1 << 40, buckets=[use])))
+
+    shares = LocalShares(append)
+    sharing = LimitSharing("a", engines, shares, loop.time)
+    tasks.start(sharing.follow())
+    tasks.start(sharing.run())
+    await asyncio.wait_for(sharing.joined.wait(), 30)
+    report_of_b(1, SATURATED)
+    await reached(lambda: 0.4 * LIMIT < bucket.limit < 0.6 * LIMIT, "half of the limit")
+    without_demand = written
+    report_of_b(2, 0.0)
+    await reached(lambda: bucket.limit > 0.9 * LIMIT, "the whole limit")
+    assert limit_sharing.LONGEST_PAUSE == 3600.0, "no pass was necessary"
+    await tasks.cancel()
 
 
 async def test_throttle_times_are_short_while_there_are_several_processes(start: Start) -> None:

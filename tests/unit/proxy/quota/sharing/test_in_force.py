@@ -30,6 +30,14 @@ def test_the_least_over_all_prefixes_that_a_process_may_have_read_counts() -> No
     assert parts.least(4) == 0.4
 
 
+def test_it_is_known_when_a_larger_part_applies() -> None:
+    parts = InForce()
+    for offset, part in ((1, 0.5), (2, 0.1), (3, 0.4)):
+        parts.take(offset, part)
+    assert [parts.grows(read_by_all) for read_by_all in (2, 3, 4, 5)] == [True, False, True, False]
+    assert len(parts) == 1
+
+
 def test_the_last_part_of_one_record_counts() -> None:
     parts = InForce()
     parts.take(1, 0.5)

@@ -7,9 +7,10 @@ from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import EwmaRate
-from proxy.quota.sharing.local_uses import WAITED_SECONDS, LocalUses, bucket_key, hold
+from proxy.quota.sharing.local_uses import LocalUses, bucket_key, hold
 from proxy.quota.sharing.reports import SATURATED, BucketReport, Report
 from proxy.quota.sharing.sharing import LocalUse, Sharing
+from proxy.quota.sharing.waiting import LONGEST_PAUSE
 from proxy.store.share_records import MAX_NAME
 
 PACED = RateRule(burst_seconds=1.0)
@@ -27,6 +28,17 @@ def look(
     for each in buckets:
         uses.look(1, [each], sharing or Sharing("a"), now, sharing is not None)
     return uses.end()
+
+
+def two_processes() -> Sharing:
+    """The view of process a, which has read 20 records of itself and of b."""
+    sharing = Sharing("a")
+    for number, name in enumerate(("a", "b") * 10):
+        report = sharing.report([], number / 10) if name == "a" else None
+        if report is None:
+            report = Report(instance="b", number=number, read_to=number, buckets=[])
+        sharing.see(report, number, number * 100)
+    return sharing
 
 
 def client(name: str) -> Identity:
@@ -50,7 +62,46 @@ def test_connections_count_as_waiting_for_a_while() -> None:
         ours.record(100.0, 10.0, client(name))
     assert look(uses, [ours], 11.9)[0].waiting == 2
     assert look(uses, [ours], 12.5)[0].waiting == 2
-    assert look(uses, [ours], 12.0 + WAITED_SECONDS) == []
+    assert look(uses, [ours], 12.0 + LONGEST_PAUSE) == []
+
+
+def test_a_wait_that_began_and_ended_between_two_looks_counts() -> None:
+    uses, ours, sharing = LocalUses(), bucket(), two_processes()
+    look(uses, [ours], 10.0, sharing)
+    for fifth in range(1, 30):
+        ours.record(0.1, 10.0 + fifth / 5)
+        ours.count_throttle(0.01, 1, 10.0 + fifth / 5)
+        [use] = look(uses, [ours], 10.1 + fifth / 5, sharing)
+        assert use.waiting == 1
+    found = [look(uses, [ours], 16.1 + fifth / 5, sharing) for fifth in range(2)]
+    assert [len(each) for each in found] == [1, 0]
+
+
+def test_a_request_of_a_client_that_seldom_sends_does_not_make_its_limit_hot() -> None:
+    uses, ours, sharing = LocalUses(), bucket(), two_processes()
+    look(uses, [ours], 9.0, sharing)
+    for number in range(5):
+        ours.record(40.0, 10.0 + 5 * number, client("c"))
+        for fifth in range(1, 26):
+            assert look(uses, [ours], 10.0 + 5 * number + fifth / 5, sharing) == []
+    for second in range(3):
+        ours.record(40.0, 40.0 + second, client("c"))
+        found = look(uses, [ours], 40.5 + second, sharing)
+    assert len(found) == 1, "40 of 50 in each second are more than a third"
+
+
+def test_larger_parts_apply_between_two_passes() -> None:
+    uses, ours, sharing = LocalUses(), bucket(), two_processes()
+    ours.record(250.0, 10.0, client("c"))
+    found = look(uses, [ours], 10.1, sharing)
+    assert ours.limit == 50.0
+    for offset in range(20, 24):
+        report = sharing.report(found, 10.1 + offset) if offset % 2 == 0 else None
+        b = Report(instance="b", number=offset, read_to=offset, buckets=[])
+        sharing.see(report or b, offset, 2100)
+    assert sharing.grown
+    uses.divide(sharing, 10.2)
+    assert ours.limit > 90.0
 
 
 def test_connections_that_have_gone_do_not_count_because_others_wait() -> None:
@@ -84,12 +135,7 @@ def test_idle_buckets_are_not_reported_until_they_are_used_again() -> None:
 
 def test_a_bucket_is_reported_until_the_others_know_that_it_is_idle() -> None:
     uses, ours = LocalUses(), bucket()
-    sharing = Sharing("a")
-    for number, name in enumerate(("a", "b") * 10):
-        report = sharing.report([], number / 10) if name == "a" else None
-        if report is None:
-            report = Report(instance="b", number=number, read_to=number, buckets=[])
-        sharing.see(report, number, number * 100)
+    sharing = two_processes()
     hot = BucketReport(key=bucket_key(1, ours), limit=100.0, used=0.0, demand=SATURATED, waiting=1)
     sharing.see(Report(instance="b", number=100, read_to=20, buckets=[hot]), 20, 2000)
     look(uses, [ours], 9.0, sharing)
