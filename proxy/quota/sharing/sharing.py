@@ -39,7 +39,11 @@ time that a report takes to reach the others.
 DEGRADED_SECONDS: Final = 2.0
 """After this long without any record, not even one of this process, sharing is degraded."""
 COLD_SECONDS: Final = 3.0
-"""A bucket that no process has reported for this long is cold."""
+"""A bucket that no process has reported for this long is cold. With many hot buckets it takes longer, because
+a process needs several reports for all of them.
+"""
+REPORTED_PER_SECOND: Final = 512 << 10
+"""The bytes of buckets that a process reports in a second, at least."""
 HOT_PART: Final = 1.0 / 3.0
 _DEMAND_FACTOR: Final = 1.25
 """The demand of a bucket whose requests do not wait is this many times its use, so that the use can grow
@@ -95,6 +99,8 @@ class Sharing:
         self._cold: Final = InForce()
         self._hot: Final[OrderedDict[str, SharedBucket]] = OrderedDict()
         """The bucket that was reported last is at the end."""
+        self._hot_bytes = 0
+        """Their size in reports. It follows from the log, so all processes have the same."""
         self._cooling: Final[dict[str, tuple[SharedBucket, int]]] = {}
         """Cold buckets, with the offset since which they are, until all processes have read that record."""
         self._changing: Final[dict[str, InForce]] = {}
@@ -339,7 +345,7 @@ class Sharing:
             told = self._told.get(entry.key)
             if told is not None and not _differs(entry, told):
                 continue
-            size += len(entry.key.encode()) + _NUMBERS_BYTES
+            size += _size(entry.key)
             if size > REPORT_BYTES and entries:
                 self._first = index
                 break
@@ -367,6 +373,7 @@ class Sharing:
             in_force = self._cold.copy() if cooling is None else cooling[0].in_force
             bucket = SharedBucket(entry.limit, in_force, self._clock.now)
             self._hot[entry.key] = bucket
+            self._hot_bytes += _size(entry.key)
         else:
             self._hot.move_to_end(entry.key)
         return bucket
@@ -380,9 +387,11 @@ class Sharing:
         while self._hot:
             key = next(iter(self._hot))
             bucket = self._hot[key]
-            if now - bucket.reported_at <= COLD_SECONDS and not self._alone:
+            cold = COLD_SECONDS + self._hot_bytes / REPORTED_PER_SECOND
+            if now - bucket.reported_at <= cold and not self._alone:
                 break
             del self._hot[key]
+            self._hot_bytes -= _size(key)
             self._told.pop(key, None)
             bucket.in_force.take(offset, equal)
             self._cooling[key] = (bucket, offset)
@@ -405,6 +414,11 @@ class Sharing:
 
     def _equal_part(self) -> float:
         return 1.0 / len(self._members) if self.instance in self._members else 0.0
+
+
+def _size(key: str) -> int:
+    """The size of a bucket in a report, in bytes."""
+    return len(key.encode()) + _NUMBERS_BYTES
 
 
 def _differs(entry: BucketReport, told: BucketReport) -> bool:

@@ -319,6 +319,33 @@ def test_a_report_fits_in_a_record_and_the_next_ones_have_the_rest() -> None:
     assert len(reported) == len(names)
 
 
+def test_thousands_of_hot_buckets_leave_a_neighbour_its_limit() -> None:
+    """A process needs longer than COLD_SECONDS to report all of them."""
+    world, a, b = two()
+    names = [f"{number}".ljust(2000, "x") for number in range(1000)]
+    parts = []
+    for turn in range(150):
+        world.now += REPORT_SECONDS
+        used = 100.0 * turn * REPORT_SECONDS
+        uses = [
+            LocalUse(key=name, limit=100.0, used=used, rate=50.0, average=50.0, waiting=1) for name in names
+        ]
+        uses.insert(500, use(rate=100.0, waiting=1, used=used))
+        for process, its in ((a, uses), (b, [])):
+            report = process.report(its, world.now)
+            if report is not None:
+                world.log.append((report, int(world.now * 1000)))
+        for name in world.processes:
+            world.catch_up(name)
+        parts.append(a.part(KEY))
+    told = parts.index(max(parts))
+    assert told < 40, "all are reported in 7 s"
+    assert min(parts[told:]) > 0.95
+    for _ in range(int((COLD_SECONDS + 8.0) / REPORT_SECONDS)):
+        world.turn(a=use(used=used), b=use())
+    assert a.part(KEY) == 0.5
+
+
 def test_a_report_says_up_to_where_its_parts_are_in_use() -> None:
     world, a, b = two()
     world.turn(b=use(rate=100.0, waiting=1))
