@@ -48,6 +48,9 @@ class Reload:
         self._apply: Final = apply
         self._loaded = loaded
         self._one_at_a_time: Final = asyncio.Lock()
+        self._calls = 0
+        self._served = 0
+        """The calls up to this one came before the last reload began."""
 
     async def watch(self) -> None:
         """Reload whenever the file changes; never returns. A file that is still being written is left alone
@@ -62,8 +65,16 @@ class Reload:
             before = state
 
     async def reload(self, reason: str) -> None:
-        """Load the file and apply its quotas, or log why it is rejected."""
+        """Load the file and apply its quotas, or log why it is rejected.
+
+        One reload serves all calls that wait for their turn: a storm of signals costs no more than two.
+        """
+        self._calls += 1
+        call = self._calls
         async with self._one_at_a_time:
+            if call <= self._served:
+                return
+            self._served = self._calls
             with gc_paused():
                 await self._reload(reason)
 

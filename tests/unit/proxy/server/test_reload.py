@@ -102,6 +102,19 @@ async def test_replaced_link_is_followed(tmp_path: Path, monkeypatch: pytest.Mon
     await kit.watched(replace_link, 2)
 
 
+async def test_a_storm_of_signals_costs_two_reloads(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
+    """The second one reads the file after the last signal."""
+    caplog.set_level(logging.INFO)
+    storm = [asyncio.ensure_future(kit.reload.reload("SIGHUP")) for _ in range(100)]
+    await asyncio.sleep(0)
+    kit.path.write_text(text(2))
+    await asyncio.gather(*storm)
+    assert kit.applied[-1] == 2
+    assert len([line for line in caplog.messages if "SIGHUP" in line]) == 2
+    await kit.reload.reload("SIGHUP")
+    assert len([line for line in caplog.messages if "SIGHUP" in line]) == 3
+
+
 async def test_wrong_file_is_rejected_and_the_next_valid_one_applied(
     kit: Kit, caplog: pytest.LogCaptureFixture
 ) -> None:
