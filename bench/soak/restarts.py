@@ -2,10 +2,14 @@
 
 As with a supervisor, the next process starts as soon as the last one has ended. `restarts` binds its ports
 anew; `restarts-passed` gets them from the supervisor, as from systemd's socket activation. `handovers` starts
-a successor at the same ports first (`reuse_port`).
+a successor at the same ports first (`reuse_port`). `workers` runs a supervisor with two workers, and does in
+turn what FAULTS lists.
 """
 
+import json
+import os
 import random
+import signal
 import time
 import uuid
 from collections.abc import Callable
@@ -19,9 +23,13 @@ from bench.soak.stalls import longest_gap, percentiles
 from bench.soak.writers import IN_TESTS, WRITERS, Writer, go_on, running
 from tests.support.kafka.topics import make_topic
 from tests.support.process.proxy_process import STOP_SECONDS, ProxyProcess
+from tests.support.process.workers import running as is_running
+from tests.support.process.workers import started
+from tests.support.waiting import wait_until
 
 RESTARTS: Final = 200
 SHORT_RESTARTS: Final = 2
+REPLACED: Final = "replaced 2 workers"
 PARTITIONS: Final = 3
 STALL_SECONDS: Final = 1.5
 """The longest time without an acknowledgement at a restart by SIGTERM."""
@@ -103,6 +111,62 @@ def run_handovers(run: Run) -> Outcome:
             second.kill()
 
 
+def kill_worker(proxy: ProxyProcess, writers: list[Writer]) -> Restart:
+    """Kill the worker that runs for longest, and wait for its successor."""
+    signalled = time.monotonic()
+    os.kill(next(pid for pid in started(proxy) if is_running(pid)), signal.SIGKILL)
+    go_on(writers)
+    recovered = time.monotonic()
+    _wait_for_all_workers(proxy)
+    return Restart("SIGKILL of a worker", signalled, signalled, time.monotonic(), recovered)
+
+
+def replace_workers(proxy: ProxyProcess, writers: list[Writer]) -> Restart:
+    """Have the supervisor replace its workers, and wait until it has."""
+    count = len(proxy.log_lines(REPLACED))
+    signalled = time.monotonic()
+    proxy.process.send_signal(signal.SIGUSR2)
+    wait_until(lambda: len(proxy.log_lines(REPLACED)) > count, "new workers", 120)
+    ended = time.monotonic()
+    go_on(writers)
+    return Restart("SIGUSR2", signalled, ended, ended, time.monotonic())
+
+
+def restart_all(proxy: ProxyProcess, how: str, writers: list[Writer]) -> Restart:
+    """Restart the supervisor with its workers. Those of a killed supervisor end by themselves."""
+    found = restart(proxy, how, writers)
+    _wait_for_all_workers(proxy)
+    return found
+
+
+def _wait_for_all_workers(proxy: ProxyProcess) -> None:
+    def all_serve() -> bool:
+        shown = json.loads(proxy.get("/readyz")[1])
+        return shown["ready"] and not shown["warnings"]
+
+    wait_until(all_serve, "both workers", 120)
+
+
+FAULTS: Final = (
+    lambda proxy, writers: restart_all(proxy, "SIGTERM", writers),
+    kill_worker,
+    replace_workers,
+    lambda proxy, writers: restart_all(proxy, "SIGKILL", writers),
+)
+
+
+def run_workers(run: Run) -> Outcome:
+    """End, kill and replace two workers and their supervisor, and count lost and doubled messages."""
+    settings = {"workers": 2}
+    with ProxyProcess(run.folder / "workers", run.kafka.bootstrap, settings=settings) as proxy:
+        _wait_for_all_workers(proxy)
+
+        def next_fault(number: int, writers: list[Writer]) -> Restart:
+            return FAULTS[number % len(FAULTS)](proxy, writers)
+
+        return _measure(run, [proxy], next_fault)
+
+
 def _measure(
     run: Run, proxies: list[ProxyProcess], next_restart: Callable[[int, list[Writer]], Restart]
 ) -> Outcome:
@@ -160,6 +224,9 @@ def _times(how: str, restarts: list[Restart], writers: list[Writer]) -> dict[str
 SCENARIO: Final = Scenario("restarts", "200 restarts by SIGTERM and SIGKILL under load", run)
 AT_PASSED_SOCKETS: Final = Scenario(
     "restarts-passed", "the same at ports that the supervisor holds", partial(run, passed=True)
+)
+OF_WORKERS: Final = Scenario(
+    "workers", "200 restarts and replacements of two workers and their supervisor under load", run_workers
 )
 HANDOVERS: Final = Scenario(
     "handovers", "200 replacements by a successor at the same ports under load", run_handovers

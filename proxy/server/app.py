@@ -195,7 +195,10 @@ class Proxy:
         await stop.wait()
         parts.readiness.draining = True
         self._service_manager.stopping()
-        await _next_signal(stop, self._settings.limits.shutdown_delay_seconds)
+        if self._link is not None and self._link.orphaned:
+            parts.listeners.stop_listening()
+        else:
+            await _next_signal(stop, self._settings.limits.shutdown_delay_seconds)
         await parts.drain(self._settings.limits.drain_seconds)
         if self._link is not None:
             await self._link.close()

@@ -159,6 +159,12 @@ class Listeners:
         for gateway in self.replication:
             gateway.start()
 
+    def stop_listening(self) -> None:
+        """Accept no more connections; open ones go on."""
+        self._early.close()
+        for gateway in self.all:
+            gateway.stop_listening()
+
     async def drain(self, seconds: float) -> None:
         """Close all connections within `seconds`, with the responses that are due delivered.
 

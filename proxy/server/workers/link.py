@@ -41,6 +41,8 @@ class WorkerLink:
         self.balance: Final = balance
         self.shares: Final = LocalShares(self._append)
         """How the workers of this host share limits, if no topic is configured for that."""
+        self.orphaned = False
+        """Whether the supervisor is gone. Its successor needs the ports at once."""
         self._end: Final = end
         self._channel: Channel | None = None
         self._sources: AdminSources | None = None
@@ -58,6 +60,7 @@ class WorkerLink:
                 self._tasks.start(self._reply_later(channel, message))
             elif isinstance(message, Ask):
                 channel.send(WorkerReply(message.number, await self._reply(message.what, message.body)))
+        self.orphaned = True
         stop.set()
 
     async def _reply_later(self, channel: Channel, ask: Ask) -> None:

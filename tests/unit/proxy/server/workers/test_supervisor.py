@@ -83,11 +83,18 @@ def test_workers_that_cannot_start_are_tried_again_ever_later(proxy: ProxyProces
 
 
 def test_workers_end_with_a_killed_supervisor(proxy: ProxyProcess) -> None:
+    """Whatever the shutdown waits for, they leave the ports to its successor."""
+    config = json.loads(proxy.config_file.read_text())
+    config["limits"] |= {"shutdown_delay_seconds": 60}
+    proxy.write_config(config)
     proxy.start()
     wait_replying(proxy)
+    first = started(proxy)
     proxy.process.kill()
-    for pid in started(proxy):
+    for pid in first:
         wait_until(lambda pid=pid: not running(pid), "the end of a worker")
+    proxy.start()
+    wait_replying(proxy)
 
 
 def test_a_suspended_worker_does_not_reply(proxy: ProxyProcess) -> None:
