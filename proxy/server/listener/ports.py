@@ -8,6 +8,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from proxy.config.advertised import LAST_PORT, advertised_address
@@ -39,7 +40,10 @@ def bind(host: str, port: int, setting: str = "", *, reuse_port: bool = False) -
     the same user may bind the port too, if they also say so.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:  # too many open files
+        raise _port_in_use(error, host, port, setting) from error
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if reuse_port:
@@ -60,6 +64,18 @@ def listen(bound: socket.socket) -> None:
         bound.listen(BACKLOG)
     except OSError as error:
         raise _port_in_use(error, *bound.getsockname()[:2]) from error
+
+
+def reject_connections(bound: socket.socket) -> None:
+    """Stop listening at a socket, and reset the connections that wait there; it may listen again.
+
+    On Linux, the socket stays bound. Elsewhere this fails, and clients wait.
+    """
+    # Shutting down a socket that does not listen fails, and yet each connection that it accepts later is at
+    # its end from the start.
+    if bound.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        with suppress(OSError):
+            bound.shutdown(socket.SHUT_RDWR)
 
 
 def listening(host: str, port: int, setting: str = "", *, reuse_port: bool = False) -> socket.socket:

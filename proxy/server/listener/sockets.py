@@ -4,7 +4,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Final, cast
 
@@ -16,7 +15,7 @@ from proxy.server.listener.acceptor import Acceptor, Opener, OriginReader
 from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.handshake_turns import HandshakeTurns
 from proxy.server.listener.plain_opener import PlainOpener
-from proxy.server.listener.ports import listen
+from proxy.server.listener.ports import listen, reject_connections
 from proxy.server.listener.tls_opener import TlsOpener
 from proxy.tasks import Tasks
 from proxy.upstream.addresses import join_address
@@ -88,10 +87,7 @@ class ListeningSockets:
     def stop_waiting(self) -> None:
         """Reject connections at the bootstrap port, with those that wait there, until it is served."""
         if self._bootstrap is not None and not self.bootstrap_open and not self._closed:
-            # On Linux the socket stays bound, and may listen again. Elsewhere, and if it does not listen,
-            # this fails, and clients wait.
-            with suppress(OSError):
-                self._bootstrap.shutdown(socket.SHUT_RDWR)
+            reject_connections(self._bootstrap)
 
     def serve_broker(self, node_id: int, bound: socket.socket) -> None:
         """Serve a broker's own port, which listens already."""

@@ -10,14 +10,13 @@ import json
 import logging
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Final
 
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.errors import PortInUse
 from proxy.server.listener.early_ports import EarlyPorts
-from proxy.server.listener.ports import bind, listen, listening
+from proxy.server.listener.ports import bind, listen, listening, reject_connections
 
 log = logging.getLogger(__name__)
 ANSWER_SECONDS: Final = 10.0
@@ -87,9 +86,7 @@ class KeptPorts:
         self._rejecting.add(listener.name)
         for place, bound in self._kept_of(listener):
             if not self._passed.is_passed(*place):
-                # On Linux the socket stays bound. Elsewhere, and if it does not listen, this fails.
-                with suppress(OSError):
-                    bound.shutdown(socket.SHUT_RDWR)
+                reject_connections(bound)
 
     def _serve(self, end: socket.socket, host: str, port: int) -> None:
         """A worker serves the listener with this bootstrap port from now on. Raises PortInUse."""

@@ -2,6 +2,7 @@
 sent past the proxy.
 """
 
+import errno
 import socket
 
 import pytest
@@ -10,7 +11,7 @@ from proxy.config.settings import Listener, Upstream
 from proxy.demo.ports import free_port_range
 from proxy.errors import PortInUse
 from proxy.security.broker_hosts import BrokerHosts
-from proxy.server.listener.ports import NO_PORT, BrokerPorts, bind, listening
+from proxy.server.listener.ports import NO_PORT, BrokerPorts, bind, listening, reject_connections
 from proxy.wire.addresses import Address
 
 HOST = "127.0.0.1"
@@ -58,6 +59,36 @@ def test_a_port_that_another_process_takes_between_bind_and_listen(monkeypatch: 
     with pytest.raises(PortInUse, match=rf"^admin\.port: port \d+ on {HOST} "):
         listening(HOST, 0, "admin.port: ")
     assert [bound.fileno() for bound in tried] == [-1], "it is closed"
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_port_that_has_rejected_connections_serves_those_that_come_later(listens: bool) -> None:
+    """With reuse_port, a bootstrap port does not listen until it is served."""
+    with bind(HOST, 0) as bound:
+        if listens:
+            bound.listen()
+        for _ in range(2):
+            reject_connections(bound)
+            with socket.socket() as rejected:
+                assert rejected.connect_ex(bound.getsockname()) != 0
+        bound.listen()
+        with socket.create_connection(bound.getsockname()) as client:
+            bound.setblocking(True)
+            accepted, _ = bound.accept()
+            with accepted:
+                accepted.sendall(b"x")
+                assert client.recv(1) == b"x"
+                client.sendall(b"y")
+                assert accepted.recv(1) == b"y"
+
+
+def test_no_descriptor_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reject(*arguments: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket, "socket", reject)
+    with pytest.raises(PortInUse, match="Too many open files"):
+        bind(HOST, 0)
 
 
 def test_a_free_port() -> None:
