@@ -41,11 +41,17 @@ function drawShares(found, own) {
   ])));
   const more = found.total > found.limits.length ? `; the first ${found.limits.length} are shown` : "";
   element("shares-summary").textContent = `${found.total} limits in use${more}. Each process has an equal share of every other limit.`;
-  element("shares").replaceChildren(...found.limits.map((each) => tableRow([
+  // In a steady order: the proxy lists the limit first that was used last.
+  const limits = found.limits.sort((one, other) => limitName(one).localeCompare(limitName(other), undefined, { numeric: true }));
+  element("shares").replaceChildren(...limits.map((each) => tableRow([
     ["Quota", each.kind, "kind"], ["Entity", entityText(each.entity) || `broker ${each.broker}`, "entity"],
     ["Broker", each.broker === null ? "all" : each.broker, "broker"], ["Limit/s", amount(each.kind, each.limit), "number"],
     ["Shares/s", sharesText(each), "layers"],
   ])));
+}
+
+function limitName(limit) {
+  return `${limit.kind} ${entityText(limit.entity)} ${limit.broker}`;
 }
 
 // `proxy-a 768 KiB, proxy-b 256 KiB`, the largest first.

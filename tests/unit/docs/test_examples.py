@@ -2,9 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import click
@@ -12,11 +10,9 @@ import pytest
 import yaml
 
 from proxy.cli.main import main
+from tests.support.pages import PAGES, ROOT, blocks, shell_lines
 from tests.support.process.settings import load_settings
 
-ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "deploy").glob("*.md"))]
-BLOCK = re.compile(r"(?ms)^( *)```(\w+)\n(.*?)^ *```$|((?:^    .*\n)+)")
 PLACEHOLDERS = {"HOST:PORT": "kafka:9092", "FILE": "file"}
 REPLICATION = {
     "replication": True,
@@ -30,16 +26,6 @@ OTHERS = ("apiVersion:", "receivers:")
 VALUES = "# values"
 """Begins the values of the Helm chart."""
 COMMAND = re.compile(r"^(?:[\w./-]*/)?quota-proxy (?=\w)")
-
-
-def blocks(page: Path) -> Iterator[tuple[str, str]]:
-    """Yield the language and the text of each block. The text shows the language of an indented block."""
-    for match in BLOCK.finditer(page.read_text()):
-        if match[4] is not None:
-            text = dedent(match[4])
-            yield ("yaml" if text.startswith(("listeners:", "quotas:")) else "sh"), text
-        else:
-            yield match[2], dedent(match[3])
 
 
 def of_language(*languages: str) -> list[Any]:
@@ -67,15 +53,12 @@ def test_yaml_is_a_configuration(text: str, tmp_path: Path) -> None:
 def commands() -> list[Any]:
     found = []
     for page in PAGES:
-        for language, text in blocks(page):
-            if language != "sh":
-                continue
-            for line in text.replace("\\\n", " ").splitlines():
-                command = COMMAND.match(line.strip())
-                if command is not None:
-                    words = shlex.split(line.strip()[command.end() :], comments=True)
-                    words = [PLACEHOLDERS.get(word, word) for word in words]
-                    found.append(pytest.param(words, id=f"{page.name}: {' '.join(words)}"))
+        for line in shell_lines(page):
+            command = COMMAND.match(line)
+            if command is not None:
+                words = shlex.split(line[command.end() :], comments=True)
+                words = [PLACEHOLDERS.get(word, word) for word in words]
+                found.append(pytest.param(words, id=f"{page.name}: {' '.join(words)}"))
     return found
 
 

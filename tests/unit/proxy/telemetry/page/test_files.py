@@ -107,6 +107,14 @@ async def test_a_quota_is_explained_set_and_returned_to_the_file_in_a_browser() 
         assert kit.store.effective[ALICE] == {PRODUCER: 77.0}
         [(_, setting)] = kit.log.records
         assert setting.by == "admin-port"
+        await page.fill("#change-value", "88")
+        await page.fill("#change-end", "2099-01-01T00:00")
+        await page.click("#change button[value=set]")
+        await page.wait_for(
+            "document.querySelector('.explained .wins')?.textContent.includes('88 B by tools until')"
+        )
+        assert kit.store.effective[ALICE] == {PRODUCER: 88.0}
+        assert kit.store.lasting(ALICE) == {PRODUCER: 77.0}
         await page.fill("#change-value", "1MB/s")
         await page.click("#change button[value=set]")
         await page.wait_for("document.querySelector('#change-result.problem')")
