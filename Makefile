@@ -185,8 +185,13 @@ $(VENV)/.demo: requirements/demo.txt pyproject.toml
 	fi
 	@touch $@
 
-# Java is looked for before anything large is fetched. `--group` takes a pip of 2025. Python compiles a module when it
-# is imported first; to compile all of them, most of which nothing imports, takes a third of the installation.
+# Java is looked for before anything large is fetched. `--group` takes a pip of 2025. To compile all modules, most of
+# which nothing imports, takes a third of the installation. Only what the commands import is compiled: where
+# PYTHONDONTWRITEBYTECODE is set, Python would compile it again at each start, and a start would take twice as long.
+COMMAND_MODULES := proxy.cli.main proxy.cli.serve proxy.server.app proxy.server.admin_site proxy.store.shares_topic \
+	proxy.store.kafka_topic proxy.server.workers.site proxy.server.workers.supervisor proxy.server.workers.pages \
+	proxy.cli.quotas.entity_commands proxy.cli.quotas.file_commands proxy.cli.quotas.audit_log \
+	proxy.cli.explain_quotas proxy.cli.top rich.live
 $(INSTALLED): pyproject.toml setup.py
 	@set -eu; \
 	$(FIND_PYTHON); \
@@ -195,6 +200,8 @@ $(INSTALLED): pyproject.toml setup.py
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
 	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
 	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[demo,pipeline]' --group dev --group bench
+	@env -u PYTHONDONTWRITEBYTECODE $(PYTHON) -c 'import importlib, sys; from proxy.cli.libraries import import_kio; \
+		import_kio(); [importlib.import_module(name) for name in sys.argv[1:]]' $(COMMAND_MODULES)
 	@$(PYTHON) -m pip install -qq --only-binary :all: --group fuzz 2>/dev/null || \
 		echo "There is no atheris for this platform: make fuzz does without the guidance of coverage"
 	@echo "Fetching Spark's Kafka source from Maven Central"
