@@ -71,13 +71,6 @@ class Layer(Generic[Entity, Value]):
     def drop_temporary(self, entity: Entity, name: str) -> None:
         _drop(self.temporary, entity, name)
 
-    def places(self) -> Iterator[tuple[Entity, str]]:
-        """Every (entity, quota) with a value in this layer."""
-        for quotas in (self.lasting, self.temporary):
-            for entity, values in quotas.items():
-                for name in values:
-                    yield entity, name
-
     def entities(self) -> list[Entity]:
         """Every entity with a value in this layer; some may occur twice."""
         return [*self.lasting, *self.temporary]
@@ -108,9 +101,19 @@ class Layers(Generic[Entity, Value]):
         self.file, self.tools = file, tools
         self.effective.clear()
         self._ends.clear()
+        others = (file.temporary, tools.lasting, tools.temporary)
+        for entity, values in file.lasting.items():
+            if any(entity in quotas for quotas in others):
+                continue
+            # Of nearly all entities of a large file, there is nothing to merge.
+            found = {name: value for name, value in values.items() if value is not None}
+            if found:
+                self.effective[entity] = found
+        for quotas in others:
+            for entity in quotas:
+                for name in self.names(entity):
+                    self.refresh(entity, name, now_ms)
         for layer in (file, tools):
-            for entity, name in layer.places():
-                self.refresh(entity, name, now_ms)
             self._await_ends(layer)
 
     def use_file(self, file: Layer[Entity, Value]) -> tuple[Layer[Entity, Value], list[Entity]]:

@@ -40,11 +40,12 @@ def read_clients(
             first = _first(clients, entity, EXPIRES in entry)
             problem = f"{spell((*at, first))} is for {entity} as well; merge the two entries"
             raise SettingsError(problem, (*at, place, ENTITY))
-        for name, value in _values(entry, entity, quota_keys, (*at, place)).items():
-            if expires_at_ms is None:
-                layer.set_lasting(entity, name, value)
-            else:
+        values = _values(entry, entity, quota_keys, (*at, place))
+        if expires_at_ms is not None:
+            for name, value in values.items():
                 layer.set_temporary(entity, name, Temporary(value, expires_at_ms))
+        elif values:
+            layer.lasting[entity] = dict(values)
     return layer
 
 
