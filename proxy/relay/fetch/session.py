@@ -238,7 +238,11 @@ class FetchSession:
         """Whether the plan omits all partitions of the client, and no watermarks have to be requested."""
         if plan.omitted == 0 or len(self._partitions) != plan.omitted:
             return False
-        return not any(self._lacks_marks(partition) for partition in self._candidates.values())
+        for partition in self._candidates.values():
+            item = partition.item
+            if item is not None and item.marks.high_watermark == UNKNOWN and self._lacks_marks(partition):
+                return False
+        return True
 
     def _lacks_marks(self, partition: SessionPartition) -> bool:
         """Whether an omitted partition is a follower's, and its watermarks have to be requested."""
@@ -253,34 +257,36 @@ class FetchSession:
         """
         entries: dict[bytes, list[bytes]] = {}
         forgotten: dict[bytes, list[bytes]] = {}
-        stay: list[PartitionKey] = []
         self.probes = 0
+        removed: list[PartitionKey] = []
         for key, partition in self._candidates.items():
             item = partition.item
-            if item is None or key in self._changed:
+            # What the broker's session lacks is among the changed ones, and stays there while it is omitted.
+            if item is None or (item.omitted and not partition.at_broker) or key in self._changed:
                 continue
-            if item.omitted and self._lacks_marks(partition):
-                self.probes += 1
-                entries.setdefault(key[0], []).append(partition.raw(self.version))
-            elif item.omitted:
-                stay.append(key)
-            elif partition.most != item.bound:
-                entries.setdefault(key[0], []).append(partition.raw(self.version))
-        for key, partition in self._changed.items():
-            if partition.omitted and self._lacks_marks(partition):
-                self.probes += 1
-                entries.setdefault(key[0], []).append(partition.raw(self.version))
-            elif partition.omitted:
-                stay.append(key)
-            else:
-                entries.setdefault(key[0], []).append(partition.raw(self.version))
-        self._changed.clear()
-        for key in stay:
-            partition = self._partitions[key]
-            self._changed[key] = partition
-            if partition.at_broker:
+            if item.omitted and not self._lacks_marks(partition):
+                removed.append(key)
                 partition.at_broker = False
                 forgotten.setdefault(key[0], []).append(i32(key[1]))
+            elif item.omitted or partition.most != item.bound:
+                self.probes += item.omitted
+                entries.setdefault(key[0], []).append(partition.raw(self.version))
+        requested: list[PartitionKey] = []
+        for key, partition in self._changed.items():
+            item = partition.item
+            if item is not None and item.omitted:
+                if item.marks.high_watermark != UNKNOWN or not self._lacks_marks(partition):
+                    if partition.at_broker:
+                        partition.at_broker = False
+                        forgotten.setdefault(key[0], []).append(i32(key[1]))
+                    continue
+                self.probes += 1
+            entries.setdefault(key[0], []).append(partition.raw(self.version))
+            requested.append(key)
+        for key in requested:
+            del self._changed[key]
+        for key in removed:
+            self._changed[key] = self._partitions[key]
         for key in self._forgotten:
             forgotten.setdefault(key[0], []).append(i32(key[1]))
         self._forgotten.clear()

@@ -52,6 +52,8 @@ PIECE_BYTES: Final = 64 << 10
 """The smallest grant of a fetch's second and later replicas. Each replica in a response costs the broker a
 read, so smaller pieces would make a fetch of many replicas slow; larger ones would make the rate less
 even."""
+SEE_AGAIN_SECONDS: Final = 0.5
+"""For how long a plan takes an omitted replica for unchanged without noting that its follower fetches it."""
 FORGET_SECONDS: Final = 60.0
 """A follower fetches each of its replicas at least every replica.fetch.wait.max.ms (0.5 s): one not seen for
 a minute is gone, or has another leader."""
@@ -116,9 +118,26 @@ class Replication(Quota):
             before.end()
         waiting: list[Replica] = []
         items: list[FetchItem] = []
+        generation = self._shared.generation
         for item in plan.items:
+            state = item.state
+            if (
+                isinstance(state, Replica)
+                and state.omitted_since > 0.0
+                and state.offset == item.fetch_offset
+                and state.high_watermark == item.marks.high_watermark
+                and state.generation == generation
+                and state.leader_id == self.node_id
+                and now - state.seen_at < SEE_AGAIN_SECONDS
+                and not state.forgotten
+            ):
+                # Nearly all replicas of a large move: omitted by the last plan, and unchanged since.
+                waiting.append(state)
+                items.append(item)
+                continue
             replica = self._replica(item, now)
             if not replica.throttles:
+                replica.omitted_since = 0.0
                 continue
             replica.in_sync = replica.caught_up
             if replica.in_sync:
@@ -169,10 +188,15 @@ class Replication(Quota):
         start_at = waiter.start_at(now)
         for at, replica in enumerate(replicas):
             item = items[at]
-            starts = paced and replica.starts
+            starts = paced and replica.bytes == 0
             if starts and not may_start:
                 plan.omit(item, start_at)
-                replica.omit([], now)
+                if replica.omitted_since == 0.0:
+                    replica.omit([], now)
+                continue
+            if replica.throttles is budget.exhausted_for and replica.omitted_since > 0.0:
+                # As the replica before: its throttles have counted this time, and plan.omit() has its end.
+                plan.omit(item, plan.ask_again_at)
                 continue
             lacking = budget.lacking(replica, PIECE_BYTES if grants.replicas else 0)
             if lacking:

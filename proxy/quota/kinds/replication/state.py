@@ -128,6 +128,8 @@ class ReplicationState:
         self.replicas: Final[dict[ReplicaKey, Replica]] = {}
         self._waiters: Final[dict[Identity, Waiter]] = {}
         """By connection."""
+        self._enforced: Final[dict[tuple[int, Throttle, Throttle], list[Throttle]]] = {}
+        """Lists of throttles, so that a plan compares equal ones by their identity."""
 
     def configure(self, limits: Limits, now: float) -> None:
         if limits is self.limits:
@@ -181,9 +183,12 @@ class ReplicationState:
     def enforced_throttles(
         self, leader: int, follower: int, topic: str, partition: int, now: float
     ) -> list[Throttle]:
-        """The throttles of a replica that have a limit and are enforced."""
+        """The throttles of a replica that have a limit and are enforced; the same list for equal ones."""
         sides = self.throttles_of(leader, follower, topic, partition, now)
-        return [throttle for throttle in sides if throttle.enforced]
+        found = [throttle for throttle in sides if throttle.enforced]
+        if not found:
+            return found
+        return self._enforced.setdefault((len(found), found[0], found[-1]), found)
 
     def waiter(self, who: Identity) -> Waiter:
         """The state of a connection that waits for bytes."""
