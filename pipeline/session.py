@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pipeline.errors import PipelineError
 from pipeline.failures import cause_of, log_file
 from pipeline.formats import PACKAGES
+from pipeline.java_names import remember_names
 
 KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 """Spark's Kafka source for any PySpark 4.0 (their patch releases do not appear together). The first job that
@@ -75,6 +76,7 @@ def make_session(
     for key, value in merged(defaults, settings or {}).items():
         builder = builder.config(key, value)
     spark = _start(builder, master or "the master of spark-submit", attempts=_FETCH_ATTEMPTS if wanted else 1)
+    remember_names(spark)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -106,6 +108,8 @@ def _defaults(master: str, packages: Sequence[str]) -> dict[str, str]:
     settings = {
         **_SQL,
         "spark.ui.enabled": "false",
+        # For each query, and each change of its plan, Spark would write a text for its pages.
+        "spark.sql.ui.explainMode": "simple",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": (
             f"-Dlog4j2.configurationFile={log} -Dquota.pipeline.log={log_file()}"

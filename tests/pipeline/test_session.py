@@ -26,7 +26,7 @@ class Builder:
     def __init__(self, error: Exception | None = None, failures: int = 0) -> None:
         self.builder = self
         self.settings: dict[str, str] = {}
-        self.sparkContext = self
+        self.sparkContext = self._gateway = self._gateway_client = self
         self.starts = 0
         self._error = error
         self._failures = failures
@@ -49,6 +49,9 @@ class Builder:
         if self._error is not None and self.starts <= self._failures:
             raise self._error
         return self
+
+    def send_command(self, command: str) -> str:
+        raise NotImplementedError
 
     def setLogLevel(self, level: str) -> None:
         self.settings["log level"] = level
