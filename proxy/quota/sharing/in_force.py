@@ -2,6 +2,11 @@
 
 from typing import Final, final
 
+PARTS_AT_MOST: Final = 64
+"""If there are more, the earliest two become one: the smaller one applies. A process that reports without
+reading would otherwise have the others remember all parts.
+"""
+
 
 @final
 class InForce:
@@ -35,6 +40,14 @@ class InForce:
         elif self._parts[-1] != part:
             self._since.append(offset)
             self._parts.append(part)
+            if len(self._since) > PARTS_AT_MOST:
+                self._parts[0] = min(self._parts[0], self._parts.pop(1))
+                del self._since[1]
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the record that ends the earliest part; -1 if there is one part."""
+        return self._since[1] if len(self._since) > 1 else -1
 
     def least(self, read_by_all: int) -> float:
         """The part that the process may use. All live processes have read below `read_by_all`."""

@@ -1,5 +1,6 @@
 """Members: the processes that share limits, and how far each has read the log."""
 
+from heapq import heapify, heappop, heappush
 from typing import Final, final
 
 LEASE_SECONDS: Final = 2.4
@@ -10,21 +11,21 @@ MAX_STEP_SECONDS: Final = 1.0
 """Between two records, the log's time advances by at most this. Each process reports every second, so a
 longer step is a jump of a broker's clock, or a time without processes: it must not end every lease at once.
 """
+_HEAP_FACTOR: Final = 16
+"""There are at most so many offsets for each process."""
 
 
 @final
 class Member:
     """One process, as its reports show it."""
 
-    __slots__ = ("instance", "newer", "number", "read_to", "reported_at")
+    __slots__ = ("instance", "number", "read_to", "reported_at")
 
     def __init__(self, instance: str) -> None:
         self.instance: Final = instance
         self.number = 0
         """The number of its last report."""
         self.read_to = 0
-        self.newer = False
-        """Whether it writes a newer format."""
         self.reported_at = 0.0
         """The time of its last report, on the log's clock."""
 
@@ -54,8 +55,13 @@ class Members:
 
     def __init__(self) -> None:
         self._live: Final[dict[str, Member]] = {}
+        """In the order of their last reports."""
         self._names: list[str] = []
         """Their names, sorted."""
+        self._newer: Final[set[str]] = set()
+        """Those that write a newer format."""
+        self._read: list[tuple[int, str]] = []
+        """A heap of how far each has read, and of some smaller offsets that are over."""
 
     def repeated(self, instance: str, number: int) -> bool:
         """Whether this report of the process, or a later one, has been read before: a producer may send a
@@ -72,21 +78,40 @@ class Members:
             member = Member(instance)
             self._live[instance] = member
             self._names = sorted(self._live)
+        else:
+            del self._live[instance]
+            self._live[instance] = member
         member.number = number
-        member.read_to = max(member.read_to, read_to)
-        member.newer = newer
+        if new or read_to > member.read_to:
+            member.read_to = read_to
+            self._note_read(member)
+        if newer:
+            self._newer.add(instance)
+        else:
+            self._newer.discard(instance)
         member.reported_at = now
         return new
+
+    def _note_read(self, member: Member) -> None:
+        heappush(self._read, (member.read_to, member.instance))
+        if len(self._read) > _HEAP_FACTOR * len(self._live) + _HEAP_FACTOR:
+            self._read = [(each.read_to, each.instance) for each in self._live.values()]
+            heapify(self._read)
 
     def leave(self, instance: str) -> bool:
         """A process stops; return whether it was live."""
         left = self._live.pop(instance, None) is not None
         self._names = sorted(self._live)
+        self._newer.discard(instance)
         return left
 
     def expire(self, now: float) -> list[str]:
         """Remove those whose lease has ended; return their names."""
-        gone = [m.instance for m in self._live.values() if now - m.reported_at > LEASE_SECONDS]
+        gone: list[str] = []
+        for member in self._live.values():
+            if now - member.reported_at <= LEASE_SECONDS:
+                break
+            gone.append(member.instance)
         for instance in gone:
             self.leave(instance)
         return gone
@@ -104,7 +129,7 @@ class Members:
 
     def newer(self) -> list[str]:
         """Those that write a newer format."""
-        return [name for name in self.names() if self._live[name].newer]
+        return sorted(self._newer)
 
     def __contains__(self, instance: str) -> bool:
         return instance in self._live
@@ -114,4 +139,11 @@ class Members:
 
     def read_by_all(self) -> int:
         """Every live process has read the records below this offset; 0 if there is none."""
-        return min([member.read_to for member in self._live.values()], default=0)
+        heap = self._read
+        while heap:
+            read_to, instance = heap[0]
+            member = self._live.get(instance)
+            if member is not None and member.read_to == read_to:
+                return read_to
+            heappop(heap)
+        return 0

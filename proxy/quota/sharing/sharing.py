@@ -17,6 +17,7 @@ that cannot reach the log keeps its parts. While no process can write, no part g
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from heapq import heappop, heappush
 from typing import Final, final
 
 from proxy.quota.sharing.in_force import InForce
@@ -105,6 +106,8 @@ class Sharing:
         """Cold buckets, with the offset since which they are, until all processes have read that record."""
         self._changing: Final[dict[str, InForce]] = {}
         """The parts of the buckets of which some process may not have read the last one yet."""
+        self._changes: Final[list[tuple[int, str]]] = []
+        """A heap of the records that end a part of each of them."""
         self.grown = False
         """Set when a larger part of a bucket that this process has reported applies; the caller resets it."""
         self._read_to = 0
@@ -231,21 +234,24 @@ class Sharing:
         if bucket is None:
             return
         bucket.divide(self._members, offset, self.instance, anew=False)
-        if len(bucket.in_force) > 1:
-            self._changing[key] = bucket.in_force
+        self._note_change(key, bucket.in_force)
+
+    def _note_change(self, key: str, in_force: InForce) -> None:
+        if len(in_force) > 1 and key not in self._changing:
+            self._changing[key] = in_force
+            heappush(self._changes, (in_force.next_offset, key))
 
     def _set_read_by_all(self, offset: int) -> None:
         if offset == self._read_by_all:
             return
         self._read_by_all = offset
-        done = []
-        for key, in_force in self._changing.items():
+        changes = self._changes
+        while changes and changes[0][0] < offset:
+            _, key = heappop(changes)
+            in_force = self._changing.pop(key)
             if in_force.grows(offset) and key in self._told:
                 self.grown = True
-            if len(in_force) == 1:
-                done.append(key)
-        for key in done:
-            del self._changing[key]
+            self._note_change(key, in_force)
         for key in [key for key, (_, since) in self._cooling.items() if since < offset]:
             del self._cooling[key]
 
@@ -406,7 +412,7 @@ class Sharing:
             for instance in gone:
                 bucket.forget(instance)
             bucket.divide(self._members, offset, self.instance, anew=True)
-            self._changing[key] = bucket.in_force
+            self._note_change(key, bucket.in_force)
 
     @property
     def _alone(self) -> bool:

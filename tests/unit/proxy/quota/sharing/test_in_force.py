@@ -1,6 +1,6 @@
 """A part that shrinks holds when it is read; one that grows, when all have read it."""
 
-from proxy.quota.sharing.in_force import InForce
+from proxy.quota.sharing.in_force import PARTS_AT_MOST, InForce
 
 
 def test_at_first_there_is_nothing() -> None:
@@ -52,3 +52,14 @@ def test_a_copy_goes_on_by_itself() -> None:
     copy.take(2, 0.25)
     assert parts.least(2) == 0.5
     assert copy.least(2) == 0.25
+
+
+def test_many_parts_that_not_all_have_read_become_one_and_none_is_too_large() -> None:
+    parts = InForce()
+    parts.take(0, 0.2)
+    for offset in range(1, 10 * PARTS_AT_MOST):
+        parts.take(offset, 0.5 + offset % 2 / 10)
+    assert len(parts) == PARTS_AT_MOST
+    assert parts.least(1) == 0.0
+    assert parts.least(10 * PARTS_AT_MOST - 1) == 0.5
+    assert parts.least(10 * PARTS_AT_MOST) == 0.6

@@ -53,6 +53,32 @@ def test_all_have_read_what_the_slowest_has() -> None:
     assert members.read_by_all() == 4
 
 
+def test_the_slowest_is_found_among_many_and_after_it_has_gone() -> None:
+    members, names = Members(), [f"p{number}" for number in range(20)]
+    for turn in range(100):
+        for place, name in enumerate(names):
+            members.see(name, turn + 1, turn * 20 + place, turn / 10)
+        assert members.read_by_all() == turn * 20
+    members.leave("p0")
+    assert members.read_by_all() == 99 * 20 + 1
+    for turn in range(100, 200):
+        members.see("p1", turn, 50 * turn, 10.0)
+    assert members.read_by_all() == 99 * 20 + 2
+    assert members.expire(LEASE_SECONDS + 9.95) == ["p2", *names[3:]]
+    assert members.names() == ["p1"]
+
+
+def test_those_that_write_a_newer_format_are_known() -> None:
+    members = Members()
+    members.see("b", 1, 0, 0.0, newer=True)
+    members.see("a", 1, 0, 0.0, newer=True)
+    members.see("c", 1, 0, 0.0)
+    assert members.newer() == ["a", "b"]
+    members.see("b", 2, 0, 0.0)
+    members.leave("a")
+    assert members.newer() == []
+
+
 def test_a_report_that_was_sent_twice_is_known() -> None:
     members = Members()
     assert not members.repeated("a", 3)
