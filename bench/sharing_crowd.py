@@ -59,7 +59,7 @@ EVERY: Final = 0.3
 WINDOW: Final = 50
 """Tenths of a second in which the rule of 5 seconds is checked."""
 YOUNG_SECONDS: Final = 0.5
-"""A bucket has the whole limit until its process looks at it for the first time: that is its first burst."""
+"""A bucket has an equal part of the limit until its process looks at it for the first time."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ class CrowdProcess(Process):
         """Clients of an entity come for the first time."""
         user = f"tenant-{entity}"
         bucket = Bucket(quota="q", limit=self.limit, rule=RULE, now=now + self.skew, user=user)
+        bucket.share(self.sharing.first_part, now + self.skew)
         self.known[entity] = bucket
         self.known_since[entity] = now
         self.buckets.append(bucket)
@@ -115,9 +116,10 @@ class CrowdProcess(Process):
     def connect_hot(self, entity: int, connections: int, now: float) -> None:
         """Clients of a hot entity come, with so many connections."""
         # A new bucket has its first burst. The debts of clients stay behind at the process that they left.
-        at_once = (0.0 if entity in self.known else RULE.burst_seconds * LIMIT) + connections * SIZE
-        self.came.append((now, entity, at_once))
-        bucket = self.hot[entity] = self.known.get(entity) or self.meet(entity, now)
+        new = entity not in self.known
+        bucket = self.hot[entity] = self.meet(entity, now) if new else self.known[entity]
+        burst = bucket.limit * (RULE.burst_seconds + YOUNG_SECONDS) if new else 0.0
+        self.came.append((now, entity, burst + connections * SIZE))
         for _ in range(connections):
             number = next(self._numbers)
             who = Identity(bucket.user, f"{self.name}-{number}", "10.0.0.1")
@@ -222,7 +224,9 @@ class Crowd(Simulation):
             for entity, bucket in process.hot.items():
                 if self.now - process.known_since[entity] > YOUNG_SECONDS:
                     together[entity] += bucket.limit
-        reserves = RESERVE * (len(serving) + 1)
+        # All reserves of those that know each other are in the limit.
+        apart = sum(process.sharing.stalled or not process.sharing.joined for process in serving)
+        reserves = RESERVE * (apart + 1)
         self.worst_parts = max(self.worst_parts, max(together.values()) / LIMIT - reserves)
 
     def parts(self, entity: int, processes: Sequence[CrowdProcess]) -> float:
@@ -368,7 +372,7 @@ def _connections(crowd: Crowd, entity: int) -> int:
 def _wait(
     crowd: Crowd, result: Result, what: str, have: dict[int, Callable[[], float]], wanted: dict[int, float]
 ) -> None:
-    """Measure the time until each has what is wanted. A young bucket has the whole limit at first."""
+    """Measure the time until each has what is wanted. A young bucket has an equal part at first."""
     since, times = crowd.now, []
     crowd.go_on(YOUNG_SECONDS)
     while have and crowd.now < since + 10.0:
@@ -513,7 +517,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=usual.seed)
     parser.add_argument("--pictures", action="store_true", help="write docs/images/sharing-crowd.svg, too")
     options = parser.parse_args()
-    # The buckets stay until the end, and looking for garbage among them takes a third of the time.
+    # The buckets stay until the end, and the collector would take a third of the time to look at them.
     gc.disable()
     began = time.monotonic(), time.process_time()
     plan = Plan(options.processes, options.entities, options.hot, usual.quiet, options.faults, options.seed)

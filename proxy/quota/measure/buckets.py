@@ -64,6 +64,8 @@ class Buckets:
         """Buckets whose limit comes from the limit source."""
         self._others: Final[list[Buckets]] = []
         """The buckets of the same quota with the other scope."""
+        self.first_part = 1.0
+        """What this process may use of a limit that it has not used before: others may share it."""
         self.any = self._any()
         """Whether any client may have this quota."""
 
@@ -155,6 +157,8 @@ class Buckets:
             now=now,
             ip=names[2],
         )
+        if not bucket.observed:
+            bucket.share(self.first_part, now)
         self._buckets[names] = bucket
         self._name_bytes += size
         self._inherit(names, bucket, now)

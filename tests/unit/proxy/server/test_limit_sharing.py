@@ -94,6 +94,15 @@ async def test_two_processes_have_half_each_and_one_that_leaves_gives_its_half_b
         assert any(decode_report(value).leaving for value in broker.values)
 
 
+async def test_a_client_that_is_new_to_a_process_begins_with_an_equal_part(start: Start) -> None:
+    engines = quota_engines()
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        (_, bucket), _ = start(broker, "a", engines=engines), start(broker, "b")
+        await reached(lambda: bucket.limit == LIMIT / 2, "half of the limit")
+        [produced, _] = [each for _, quota in engines.active() for each in quota.buckets()]
+        await reached(lambda: produced.first_part == 0.5, "half of the limits to come")
+
+
 async def test_a_process_that_has_left_reports_nothing_while_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log of a supervisor can be written until the process ends, which may take seconds."""
     monkeypatch.setattr(limit_sharing, "REPORT_SECONDS", 0.01)

@@ -53,6 +53,15 @@ def test_a_bucket_is_one_object_however_it_is_found():
     assert names(found) == [("u", "", 1000.0), ("v", "", 1000.0)]
 
 
+def test_a_new_bucket_begins_with_its_part_of_a_shared_limit():
+    found = buckets(EACH_USER)
+    assert found.find(who("u"), 0.0).record(1000.0, 0.0) == 0.0
+    found.first_part = 0.25
+    bucket = found.find(who("v"), 0.0)
+    assert (bucket.limit, bucket.whole_limit) == (250.0, 1000.0)
+    assert bucket.record(1000.0, 0.0) == pytest.approx(3.0), "its first burst is a part, too"
+
+
 def test_each_quota_has_a_bucket_of_its_own_for_a_connection():
     quotas = [buckets(EACH_USER) for _ in range(3)]
     found = [each.find(who(), 0.0) for each in quotas]
