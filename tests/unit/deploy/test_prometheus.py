@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.pages import blocks
+
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy/prometheus"
 DASHBOARD = ROOT / "deploy/grafana/quota-proxy.json"
@@ -87,3 +89,14 @@ def test_prometheus_accepts_every_query_of_the_dashboard(tmp_path: Path) -> None
     file = tmp_path / "rules.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
     promtool("check", "rules", str(file))
+
+
+@with_promtool
+def test_prometheus_accepts_the_scrapes_of_the_opentelemetry_collector(tmp_path: Path) -> None:
+    page = ROOT / "docs/metrics.md"
+    [text] = [text for _, text in blocks(page) if text.startswith("receivers:")]
+    scrapes = yaml.safe_load(text)["receivers"]["prometheus"]["config"]
+    (tmp_path / "token").write_text("t0ken")
+    scrapes["scrape_configs"][0]["authorization"]["credentials_file"] = str(tmp_path / "token")
+    (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(scrapes))
+    promtool("check", "config", str(tmp_path / "prometheus.yaml"))
