@@ -102,6 +102,7 @@ class ProtectedTopicsGate:
         rejected: list[Topic] = []
         rest: list[Topic] = []
         for topic in request.topics:
+            await yielder.step()
             if self._topics.has(topic.fields.name, topic.fields.topic_id):
                 rejected.append(await _reject(request, topic, yielder))
             else:

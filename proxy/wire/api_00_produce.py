@@ -19,12 +19,8 @@ from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, walk
 
 TOPIC_ID_FROM: Final = 13
-MAX_REJECTABLE: Final = 10_000
-"""Topics, and partitions, of a request from which quotas may reject some. They are read in one go."""
-MAX_READ: Final = 20_000
-"""Topics, and partitions, of any other request whose topics are read. A request of 1 MiB, which is read in
-one go, has no more that have records.
-"""
+MAX_READ: Final = 10_000
+"""Topics, and partitions, of a request whose topics are read, which is done in one go."""
 USUAL_BYTES: Final = 33
 """A partition of a flexible response without an error: index, error_code, base_offset, log_append_time_ms,
 log_start_offset (30 bytes), and a byte for each of record_errors, error_message and tags.
@@ -44,12 +40,10 @@ class ProduceRequest(Partitioned):
         view.cursor.topics_left = reader.count(view.flexible)
         reads_on = view.want_items or view.protected_topics is not None
         if reads_on:
-            most = MAX_REJECTABLE if view.rejectable else MAX_READ
-            if view.cursor.topics_left > most:
-                raise Malformed(
-                    f"a Produce request of {view.cursor.topics_left} topics; the proxy takes {most} at most"
-                )
-            view.cursor.room = most
+            topics = view.cursor.topics_left
+            if topics > MAX_READ:
+                raise Malformed(f"a Produce request of {topics} topics; the proxy takes {MAX_READ} at most")
+            view.cursor.room = MAX_READ
         return reads_on
 
     def read_partition(self, reader: Reader, view: View) -> int:

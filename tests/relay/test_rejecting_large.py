@@ -20,7 +20,7 @@ from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, SLOW_REQUEST
 from proxy.relay.large_frames import RETRY_SECONDS, LargeFrames
 from proxy.relay.request_buffer import LARGE_FRAME_SECONDS
 from proxy.relay.traffic import Traffic
-from proxy.wire.api_00_produce import MAX_REJECTABLE
+from proxy.wire.api_00_produce import MAX_READ
 from tests.relay.test_rejecting import COLD, HOT, over, request, response, told
 from tests.support.messages.exchanges import chunks, opaque
 from tests.support.messages.kio_messages import Ports
@@ -151,11 +151,11 @@ def test_the_memory_is_really_free_when_it_is_given_back():
 
 @pytest.mark.parametrize("kind", ["topics", "partitions"])
 def test_a_request_of_very_many_topics_or_partitions_does_not_stop_the_loop(kind):
-    many = MAX_REJECTABLE + 1
+    many = MAX_READ + 1
     sizes = {f"t{at}": [] for at in range(many)} if kind == "topics" else {HOT: [100] * many}
     story().client_fails(request(2, sizes), reason=CLIENT_PROTOCOL_ERROR, says="takes 10000")
 
 
 def test_as_many_partitions_as_the_bound_pass():
-    most = request(2, {COLD: [100] * MAX_REJECTABLE}, sequence=10)
+    most = request(2, {COLD: [100] * MAX_READ}, sequence=10)
     story().client(*chunks(most)).to_broker(most)

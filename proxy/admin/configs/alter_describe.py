@@ -163,19 +163,22 @@ class ResourceConfigs:
 
     async def _alter(self, request: AlterRequest, broker: Broker, who: Identity, yielder: Yielder) -> bytes:
         times = Counter(resource.key for resource in request.resources)
-        planned = [self._plan(request, resource, times[resource.key] == 1) for resource in request.resources]
-        planned = await _allowed(request, planned, broker.rights)
+        planned: list[_PlannedResource] = []
+        for altered in request.resources:
+            await yielder.step()
+            planned.append(self._plan(request, altered, times[altered.key] == 1))
+        planned = await _allowed(request, planned, broker.rights, yielder)
         planned = await self._without_conflicts(request, planned)
         results = [resource.rejection for resource in planned if resource.rejection is not None]
         responded, throttle_time_ms = await self._forward(request, planned, broker, yielder)
         results += responded
         codes = {result.key: result.error_code for result in responded}
-        accepted = [
-            resource
-            for resource in planned
-            if resource.rejection is None
-            and (resource.local or codes.get(resource.requested.key) == ErrorCode.none)
-        ]
+        accepted: list[_PlannedResource] = []
+        for resource in planned:
+            await yielder.step()
+            done = resource.local or codes.get(resource.requested.key) == ErrorCode.none
+            if done and resource.rejection is None:
+                accepted.append(resource)
         results += [
             write_result(request, resource.requested.key, ErrorCode.none, None)
             for resource in accepted
@@ -260,11 +263,11 @@ class ResourceConfigs:
         self, request: AlterRequest, planned: Sequence[_PlannedResource], broker: Broker, yielder: Yielder
     ) -> tuple[list[AlterResult], int]:
         """Forward the broker's part of the request; return its results, and throttle_time_ms."""
-        parts = [
-            resource.requested.part(resource.forwarded, request.flexible)
-            for resource in planned
-            if not resource.local
-        ]
+        parts: list[bytes] = []
+        for resource in planned:
+            await yielder.step()
+            if not resource.local:
+                parts.append(resource.requested.part(resource.forwarded, request.flexible))
         if not parts and planned:
             return [], 0
         payload = await broker.ask(request.frame(parts))
@@ -299,7 +302,7 @@ class ResourceConfigs:
 
 
 async def _allowed(
-    request: AlterRequest, planned: list[_PlannedResource], rights: Rights
+    request: AlterRequest, planned: list[_PlannedResource], rights: Rights, yielder: Yielder
 ) -> list[_PlannedResource]:
     """Reject the resources whose quotas the client may not change.
 
@@ -311,6 +314,7 @@ async def _allowed(
     of_brokers = BROKER_TYPE in kinds and await rights.may_as_judged()
     allowed: list[_PlannedResource] = []
     for resource in planned:
+        await yielder.step()
         of_topic = resource.requested.key[0] == TOPIC_TYPE
         if resource.change is None or (of_topics if of_topic else of_brokers):
             allowed.append(resource)

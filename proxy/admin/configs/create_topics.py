@@ -107,6 +107,7 @@ class TopicCreations:
         times = Counter(topic.fields.name for topic in request.topics)
         allowed: bool | None = None
         for topic in request.topics:
+            await yielder.step()
             configs, rest = await split_configs(request, topic, self._keys.__contains__, yielder)
             if len(self._proxy_only) < len(self._keys):
                 rest = (await split_configs(request, topic, self._proxy_only.__contains__, yielder))[1]
@@ -167,6 +168,7 @@ class TopicCreations:
         failures = {} if split.whole.validate_only else await self._store_configs(split, created, broker, who)
         topics: list[Topic] = []
         for topic in response.topics:
+            await yielder.step()
             name = topic.fields.name or ""
             if topic.fields.error_code != ErrorCode.none:
                 topics.append(topic)

@@ -8,12 +8,14 @@ from kio.schema.errors import ErrorCode
 from proxy.admin.configs.alter_describe import ResourceConfigs
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.fields import MAX_MESSAGE_CHARACTERS
+from proxy.admin.yielder import STEPS
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
 from proxy.quota.limits.resources import ConfigResource
 from proxy.relay.close_reasons import BrokerUnreachable, RelayError
 from proxy.store.quota_store import StoreUnavailable
 from proxy.wire.errors import Malformed
+from tests.support.loop_turns import counted_turns
 from tests.support.messages.configs import (
     APPEND,
     BROKER,
@@ -358,3 +360,15 @@ async def test_forwarded_configs_are_set_here_and_at_the_broker() -> None:
     assert await kit.set((T, [(RATE, SET, "7")])) == [(T, NONE, None)]
     assert kit.configs == {"topic t": {RATE: "7"}}
     assert kit.asked() == [(T, {RATE: "7"})]
+
+
+async def test_each_step_of_very_many_resources_gives_way() -> None:
+    """Reading the request, planning and checking each resource, forwarding, and reading the response."""
+    kit = Kit()
+    resources: list[tuple[tuple[int, str], list[tuple[str, int, str | None]]]] = [
+        ((TOPIC, f"t{number}"), []) for number in range(4 * STEPS)
+    ]
+    async with counted_turns() as turns:
+        done = await kit.set(*resources)
+    assert len(done) == len(resources)
+    assert turns.count >= 6 * 4

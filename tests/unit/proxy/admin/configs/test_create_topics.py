@@ -10,6 +10,7 @@ from proxy.admin.configs.create_topics import TopicCreations
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.create_topics import CreateTopics
 from proxy.admin.mutations.mutations import MAX_REQUEST_BYTES, ControllerMutations
+from proxy.admin.yielder import STEPS
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
@@ -18,6 +19,7 @@ from proxy.quota.limits.resources import DEFAULT_RESOURCE, LIST, TOPIC, ConfigKe
 from proxy.relay.close_reasons import RelayError
 from proxy.store.quota_store import ConfigChange, StoreUnavailable
 from proxy.wire.errors import Malformed, UnsupportedVersion
+from tests.support.loop_turns import counted_turns
 from tests.support.messages.kio_messages import (
     LENGTH,
     read_frame,
@@ -346,6 +348,15 @@ async def test_request_over_the_limit_is_forwarded_unchanged() -> None:
     request = create({"t": {THEIRS: "x" * MAX_REQUEST_BYTES}})
     await kit.send(request)
     assert kit.broker.frames == [request_frame(request)]
+
+
+async def test_each_step_of_very_many_topics_gives_way() -> None:
+    """Reading the request, taking out the quota configs, reading the response, and storing the configs."""
+    kit = Kit(rejects={f"t{number}": EXISTS for number in range(4 * STEPS)})
+    topics: Topics = {f"t{number}": {} for number in range(4 * STEPS)}
+    async with counted_turns() as turns:
+        await kit.send(create(topics, 4))
+    assert turns.count >= 22, "of each topic, five steps and those of its assignment"
 
 
 async def test_malformed_request_and_response() -> None:
