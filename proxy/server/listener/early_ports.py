@@ -47,7 +47,7 @@ class EarlyPorts:
         for listener in settings.client_listeners:
             if listener.reuse_port:
                 continue  # Another process may serve the ports meanwhile.
-            for port in _early_ports(settings, listener):
+            for port in early_ports(settings, listener):
                 if self.is_passed(listener.bind, port):
                     continue
                 try:
@@ -87,7 +87,8 @@ class EarlyPorts:
         self._waiting.clear()
 
 
-def _early_ports(settings: Settings, listener: Listener) -> list[int]:
+def early_ports(settings: Settings, listener: Listener) -> list[int]:
+    """The ports that listen before the brokers are known."""
     # A listener that may not ask for metadata serves a broker's port once a client has asked for it at the
     # bootstrap port. A client that waited at the broker's port would not do so.
     if not listener.asks:

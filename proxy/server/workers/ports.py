@@ -9,13 +9,14 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.errors import PortInUse
-from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.early_ports import EarlyPorts, early_ports
 from proxy.server.listener.ports import bind, listen, listening, reject_connections
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,8 @@ class KeptPorts:
         self._settings: Final = settings
         self._passed: Final = passed
         self._kept: Final[dict[Place, socket.socket]] = {}
+        self._early: Final[dict[Place, socket.socket]] = {}
+        """Ports of brokers that may exist, until a worker serves their listener."""
         self._serving: Final[dict[socket.socket, set[Place]]] = {}
         """By the supervisor's end for a worker: the bootstrap ports that this worker serves."""
         self._unserved_since: Final[dict[str, float]] = {}
@@ -54,13 +57,23 @@ class KeptPorts:
         self._rejecting: Final[set[str]] = set()
 
     def open(self) -> None:
-        """Listen at the bootstrap ports, so that clients wait for the first worker. Raises PortInUse."""
+        """Listen at the bootstrap ports, and at those of the first brokers: clients wait there for a worker.
+        One that is rejected would wait for its backoff. Raises PortInUse for a bootstrap port.
+        """
         for listener in self._settings.client_listeners:
             self.take(listener.bind, listener.bootstrap_port)
+            if listener.reuse_port:
+                continue  # Another process may serve the ports meanwhile.
+            for port in early_ports(self._settings, listener):
+                place = (listener.bind, port)
+                if place not in self._kept and not self._passed.is_passed(*place):
+                    with suppress(PortInUse):
+                        self._early[place] = listening(*place)
 
     def take(self, host: str, port: int) -> socket.socket:
         """The socket of a port, bound at the first call. Raises PortInUse."""
-        found = self._kept.get((host, port)) or self._passed.take(host, port) or self._bound(host, port)
+        found = self._kept.get((host, port)) or self._early.pop((host, port), None)
+        found = found or self._passed.take(host, port) or self._bound(host, port)
         self._kept[host, port] = found
         return found
 
@@ -84,7 +97,8 @@ class KeptPorts:
         Sockets of the service manager go on listening: to shut them down would shut them down for it, too.
         """
         self._rejecting.add(listener.name)
-        for place, bound in self._kept_of(listener):
+        self._close_early(listener)
+        for place, bound in self._of(listener, self._kept):
             if not self._passed.is_passed(*place):
                 reject_connections(bound)
 
@@ -93,19 +107,35 @@ class KeptPorts:
         if (host, port) in self._kept:
             listen(self._kept[host, port])
         for listener in self._settings.client_listeners:
-            if (listener.bind, listener.bootstrap_port) == (host, port) and listener.name in self._rejecting:
-                for _, bound in self._kept_of(listener):
-                    listen(bound)
-                self._rejecting.discard(listener.name)
-                text = "%s: a worker serves clients: its ports accept connections"
-                log.info(text, listener.name, extra={"listener": listener.name})
+            if (listener.bind, listener.bootstrap_port) == (host, port):
+                self._open(listener)
         self._serving[end].add((host, port))
 
-    def _kept_of(self, listener: Listener) -> Iterator[tuple[Place, socket.socket]]:
-        brokers = broker_ports(self._settings, listener)
-        for (host, port), bound in self._kept.items():
-            if host == listener.bind and (port == listener.bootstrap_port or port in brokers):
-                yield (host, port), bound
+    def _open(self, listener: Listener) -> None:
+        """Listen at the ports of a listener that a worker serves. Raises PortInUse."""
+        self._close_early(listener)
+        if listener.name in self._rejecting:
+            for _, bound in self._of(listener, self._kept):
+                listen(bound)
+            self._rejecting.discard(listener.name)
+            text = "%s: a worker serves clients: its ports accept connections"
+            log.info(text, listener.name, extra={"listener": listener.name})
+
+    def _close_early(self, listener: Listener) -> None:
+        """Close the ports that no broker has: connections that wait there are reset."""
+        for place, bound in self._of(listener, self._early):
+            bound.close()
+            del self._early[place]
+
+    def _of(
+        self, listener: Listener, sockets: Mapping[Place, socket.socket]
+    ) -> list[tuple[Place, socket.socket]]:
+        ports = {listener.bootstrap_port, *broker_ports(self._settings, listener)}
+        return [
+            (place, bound)
+            for place, bound in sockets.items()
+            if place[0] == listener.bind and place[1] in ports
+        ]
 
     def _bound(self, host: str, port: int) -> socket.socket:
         shared = any(listener.reuse_port for listener in self._at(host))
@@ -148,9 +178,10 @@ class KeptPorts:
 
     def close(self) -> None:
         """Close the supervisor's sockets. A port listens until the last worker closes it."""
-        for bound in self._kept.values():
-            bound.close()
-        self._kept.clear()
+        for sockets in (self._kept, self._early):
+            for bound in sockets.values():
+                bound.close()
+            sockets.clear()
 
 
 class WorkerPorts(EarlyPorts):

@@ -144,6 +144,39 @@ async def test_a_worker_that_serves_keeps_the_ports_open_until_it_ends(tmp_path:
     kept.close()
 
 
+async def test_the_ports_of_the_first_brokers_listen_before_a_worker_knows_them(tmp_path: Path) -> None:
+    """A client that waits there is served; those of brokers that do not exist are closed then."""
+    port = free_port_range(3)
+    kept = KeptPorts(settings_at(tmp_path, port), EarlyPorts({}))
+    kept.open()
+    assert [accepts(port + each) for each in range(3)] == [True, True, True]
+    with socket.create_connection((HOST, port + 1)) as waiting:
+        worker = Worker(kept)
+        bootstrap, broker = await worker.take(port), await worker.take(port + 1)
+        await worker.serve(port, bootstrap)
+        accepted = [broker.accept() for _ in range(2)]
+        assert waiting.getsockname() in [address for _, address in accepted]
+        assert [accepts(port + each) for each in range(3)] == [True, True, False]
+    worker.end()
+    for each in (bootstrap, broker, *(one for one, _ in accepted)):
+        each.close()
+    kept.close()
+
+
+@pytest.mark.parametrize("how", ["rejects", "closes"])
+async def test_the_ports_of_the_first_brokers_do_not_listen_for_ever(how: str, tmp_path: Path) -> None:
+    port = free_port_range(3)
+    kept = KeptPorts(settings_at(tmp_path, port), EarlyPorts({}))
+    kept.open()
+    if how == "rejects":
+        kept.review(0.0)
+        kept.review(REJECT_SECONDS + 0.1)
+    else:
+        kept.close()
+    assert not any(accepts(port + each) for each in range(3))
+    kept.close()
+
+
 async def test_a_listener_without_a_worker_leaves_the_others_alone(tmp_path: Path) -> None:
     """Its cluster is away, and that of the other one is not. Brokers do not wait for clients to be served."""
     port = free_port_range(7)
