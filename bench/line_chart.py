@@ -10,6 +10,11 @@ HEIGHT: Final = 340
 LEFT, RIGHT, TOP, BOTTOM = 60, 20, 48, 64
 COLORS: Final = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#8c564b")
 INK: Final = "#444"
+STYLE: Final = (
+    "<style>@media (prefers-color-scheme: dark) {.paper {fill: #1b1e23} text {fill: #ddd} "
+    f'[stroke="{INK}"] {{stroke: #ddd}} [stroke="#ddd"] {{stroke: #444}}}}</style>'
+)
+"""Readers with a dark page get light text and lines on a dark ground."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class LineChart:
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
             f'font-family="sans-serif" font-size="12" fill="{INK}">',
-            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+            STYLE,
+            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white" class="paper"/>',
             _text(LEFT, 20, self.title, 'font-size="15"'),
             *self._grid(seconds),
             *[self._line(line, seconds) for line in self.lines],

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from contextlib import ExitStack
 from statistics import fmean, pstdev
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.flood import producing
 from tests.support.kafka.rates import per_second
-from tests.support.kafka.topics import make_topic, read_log
+from tests.support.kafka.topics import describe_topic, drop_topic, make_topic, read_log
 from tests.support.messages.requests import batches
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
@@ -76,7 +77,7 @@ def test_the_share_of_a_killed_proxy_and_of_a_stopped_one(
         wait_until(lambda: time.time() > killed + 8, "a flow without it", 60)
         c.process.send_signal(signal.SIGSTOP)
         stopped = time.time()
-        wait_until(lambda: time.time() > stopped + 8, "a flow past the stopped one", 60)
+        wait_until(lambda: time.time() > stopped + 10, "a flow past the stopped one", 60)
         c.process.send_signal(signal.SIGCONT)
         resumed = time.time()
         wait_until(lambda: time.time() > resumed + 5, "a flow with all", 60)
@@ -90,3 +91,37 @@ def test_the_share_of_a_killed_proxy_and_of_a_stopped_one(
     assert fmean(again) <= 1.05 * QUOTA
     fives = [fmean(whole[start : start + 5]) for start in range(len(whole) - 4)]
     assert max(fives) <= 1.05 * QUOTA
+
+
+def test_three_proxies_hold_the_limit_while_their_topic_is_deleted(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner
+) -> None:
+    names = ("deleted-a", "deleted-b", "deleted-c")
+    logged(kafka, *names)
+    proxies = [sharing_with(run_proxy, kafka, "shares-deleted", "deleted") for _ in range(3)]
+    for proxy in proxies:
+        wait_for_instances(proxy, 3)
+    first_id = describe_topic(kafka.port(1), "shares-deleted").topic_id
+    with ExitStack() as stack:
+        for proxy, name in zip(proxies, names, strict=True):
+            stack.enter_context(producing(proxy, name, "deleted"))
+        began = time.time()
+        wait_until(lambda: time.time() > began + 6, "a steady flow", 60)
+        drop_topic(kafka, "shares-deleted")
+        wait_until(
+            lambda: describe_topic(kafka.port(1), "shares-deleted").topic_id not in {first_id, None},
+            "a new topic",
+            60,
+        )
+        for proxy in proxies:
+            wait_until(
+                lambda p=proxy: p.metric("quota_proxy_sharing_degraded") == 0, "an end of the degradation"
+            )
+            wait_for_instances(proxy, 3)
+        joined = time.time()
+        wait_until(lambda: time.time() > joined + 6, "a flow with the new topic", 60)
+    pieces = [piece for name in names for piece in appended(kafka, name)]
+    whole = per_second(pieces, began + SETTLING, int(joined + 6 - began - SETTLING))
+    fives = [fmean(whole[start : start + 5]) for start in range(len(whole) - 4)]
+    assert max(fives) <= 1.05 * QUOTA
+    assert fives[-1] == pytest.approx(QUOTA, rel=0.05)

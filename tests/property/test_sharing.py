@@ -136,6 +136,39 @@ def test_a_new_process_joins_within_a_second_and_without_a_dent() -> None:
     assert max(simulation.rates(since, 5.0)) <= 1.05 * simulation.limit + 4 * SIZE
 
 
+def test_two_hundred_joins_and_leaves_leave_the_limit_as_it_is() -> None:
+    """Two processes stay; others start, serve clients, and stop or are killed."""
+    simulation = Simulation(7)
+    stays = [simulation.start(name) for name in "ab"]
+    for process in stays:
+        process.connect(2, SIZE, 0.0)
+    simulation.run(5.0)
+    since = simulation.now
+    comes: list[Process] = []
+    for number in range(100):
+        comes.append(simulation.start(f"n{number}"))
+        comes[-1].connect(1, SIZE, simulation.now, waits=True)
+        simulation.run(0.15)
+        if len(comes) > 3:
+            goes = comes.pop(simulation.log.random.randrange(3))
+            goes.running = False
+            if number % 4:
+                left = goes.sharing.report([], simulation.now, leaving=True)
+                assert left is not None
+                simulation.log.send(left, simulation.now)
+        simulation.run(0.15)
+    rates = simulation.rates(since, 5.0)
+    assert max(rates) <= 1.05 * simulation.limit
+    assert all(set(process.sharing.names()) >= {"a", "b"} for process in stays)
+    for process in comes:
+        process.running = False
+    simulation.run(4.0)
+    quiet = simulation.now
+    simulation.run(5.0)
+    assert stays[0].sharing.names() == ["a", "b"]
+    assert mean(simulation.rates(quiet)) == pytest.approx(simulation.limit, rel=0.02)
+
+
 def averages(demands: tuple[float, ...], names: str = "abc") -> list[float]:
     """What each process admits under a broker-side quota, as a part of the limit."""
     simulation = Simulation(1)

@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from bench.line_chart import HEIGHT, LEFT, RIGHT, TOP, WIDTH, Line, LineChart
+from bench.line_chart import HEIGHT, INK, LEFT, RIGHT, TOP, WIDTH, Line, LineChart
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -26,3 +26,11 @@ def test_names_and_marks_are_shown() -> None:
     chart = LineChart("a < b", "MB/s", 1.0, [Line("one & two", [1.0], "red")], [(0.0, "starts")])
     found = [text.text for text in ElementTree.fromstring(chart.svg()).findall(f"{SVG}text")]
     assert {"a < b", "one & two", "starts"} <= set(found)
+
+
+def test_a_dark_page_has_a_dark_picture() -> None:
+    picture = ElementTree.fromstring(LineChart("title", "", 1.0, [Line("a", [1.0], INK)]).svg())
+    style = picture.find(f"{SVG}style")
+    assert style is not None
+    assert f'[stroke="{INK}"]' in (style.text or "")
+    assert picture.find(f"{SVG}rect[@class='paper']") is not None
