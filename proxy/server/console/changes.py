@@ -15,6 +15,7 @@ from proxy.admin.configs import plan
 from proxy.admin.messages.alter_configs import DELETE, SET, ConfigOp
 from proxy.admin.messages.client_quotas import QuotaOp
 from proxy.admin.rejected import RequestRejected
+from proxy.config.units import number_hint
 from proxy.errors import QuotaProxyError, UpstreamUnavailable
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import DEFAULT_IN_YAML, Identity
@@ -99,6 +100,7 @@ class QuotaChanges:
                 raise Wrong(f"{name} is not a quota of a {resource.type} that the proxy enforces")
             if name in self._rules.forwarded:
                 raise Wrong(f"brokers enforce {name} too: set it with Kafka's tools")
+            _check_unit(name, change.values[name])
         ops = [
             ConfigOp(name, DELETE if value is None else SET, _text(value), b"")
             for name, value in change.values.items()
@@ -160,11 +162,17 @@ def _number(name: str, value: Value) -> float:
     if value is None:
         return 0.0
     if isinstance(value, (str, bool)):
-        raise Wrong(f"{name} must be a number, not {value!r}")
+        raise Wrong(f"{name} must be a number, not {value!r}{number_hint(value)}")
     try:
         return float(value)
     except OverflowError:
         raise Wrong(f"{name} is too large") from None
+
+
+def _check_unit(name: str, value: Value) -> None:
+    hint = "" if isinstance(value, str) and value.isdigit() else number_hint(value)
+    if hint:
+        raise Wrong(f"{name} must be a number, not {value!r}{hint}")
 
 
 def _text(value: Value) -> str | None:

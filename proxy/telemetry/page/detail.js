@@ -108,8 +108,8 @@ function changeOf(action) {
   const text = element("change-value").value.trim();
   if (!text) throw new Error("Enter a value.");
   const number = Number(text);
-  if (!RESOURCES.includes(type) && Number.isNaN(number)) throw new Error("The value must be a number, without a unit.");
-  change.values[quota] = RESOURCES.includes(type) ? text : number;
+  // The proxy responds to a value with a unit with the number to write.
+  change.values[quota] = RESOURCES.includes(type) || !Number.isFinite(number) ? text : number;
   return change;
 }
 

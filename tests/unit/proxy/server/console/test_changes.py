@@ -88,3 +88,11 @@ async def test_a_topic_is_not_accepted_unseen_before_a_broker_is_known() -> None
         await make(kit, entity={"topic": "no-such-topic"}, values={RATE: 5})
     assert kit.log.records == []
     await make(kit, entity={"topic": "<default>"}, values={RATE: 5})
+
+
+@pytest.mark.parametrize(("entity", "quota"), [({"user": "alice"}, PRODUCER), ({"topic": "orders"}, RATE)])
+async def test_a_value_with_a_unit_is_rejected_with_the_number_to_write(
+    entity: dict[str, str], quota: str
+) -> None:
+    with pytest.raises(Wrong, match="write 1000000, or 1048576 for 1 MiB"):
+        await make(ConsoleKit(), entity=entity, values={quota: "1MB/s"})

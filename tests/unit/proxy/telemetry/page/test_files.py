@@ -117,7 +117,7 @@ async def test_a_quota_is_explained_set_and_returned_to_the_file_in_a_browser() 
         assert kit.store.lasting(ALICE) == {PRODUCER: 77.0}
         await page.fill("#change-value", "1MB/s")
         await page.click("#change button[value=set]")
-        await page.wait_for("document.querySelector('#change-result.problem')")
+        await page.wait_for("document.querySelector('#change-result.problem')?.innerText.includes('1000000')")
         await page.click("#change button[value=file]")
         await page.wait_for("document.querySelector('#change-result.done')")
         assert kit.store.effective[ALICE] == {PRODUCER: 1000.0}
