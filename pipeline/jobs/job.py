@@ -64,6 +64,7 @@ class Job:
         self._events: Events | None = None
         self._kept: DataFrame | None = None
         self._progress: Progress | None = None
+        self._known_period: Window | None = None
         self._shared = SparkSession.getActiveSession() is not None
 
     def __enter__(self) -> Self:
@@ -131,19 +132,20 @@ class Job:
         """Yield the table of events() with the columns of the period.
 
         If the window lacks an end, the end comes from the events. It is known only after all events have been
-        read. The rows, which are few, are therefore written to a temporary folder first.
+        read. The rows of the first table, which are few, are therefore written to a temporary folder first.
         """
         rows = FilePath(self.spark, table_folder(self.options.out, name)).beside("rows")
         # A run that was killed has left them.
         rows.delete()
-        window = self.options.window
-        if window.start_ms is not None and window.end_ms is not None:
+        window = self.options.window if self._known_period is None else self._known_period
+        if self._known_period is not None or (window.start_ms is not None and window.end_ms is not None):
             yield with_period(table, window)
             return
         try:
             table.write.mode("overwrite").parquet(str(rows))
             found = self.spark.read.schema(table.schema).parquet(literal(str(rows)))
-            yield with_period(found, self.period())
+            self._known_period = self.period()
+            yield with_period(found, self._known_period)
         finally:
             rows.delete()
 

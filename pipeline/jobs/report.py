@@ -41,14 +41,16 @@ class ReportOptions:
 def write_report(job: Job, options: ReportOptions) -> None:
     """Write `report.html`, and its tables as Parquet and CSV."""
     prices, quotas, directory = options.prices, options.quotas, options.tenants or Directory()
+    # First, because a folder of --previous without a bill fails the job.
+    earlier = before(job, prices, options.previous)
     events = job.kept_events()
     hours = _keep_by_date(job, "usage", usage(events))
     waits = _keep_by_date(job, "throttle", throttle(events))
     limits = None if quotas is None else _keep(job, "headroom", headroom(events, quotas))
-    earlier = before(job, prices, options.previous)
     tenants = collect.tenant_uses(hours)
     several = len({cluster for cluster, *_ in {**tenants, **(earlier.uses if earlier else {})}}) > 1
     topics, topic_count = collect.topics(hours, SHOWN)
+    throttled, rejected = collect.quota_hours(waits, "throttle_ms", "rejected_requests")
     figures = Figures(
         clusters=sorted({cluster for cluster, *_ in tenants}),
         hours=collect.hours(hours, list(tenants)[: len(COLORS)], several=several),
@@ -57,8 +59,8 @@ def write_report(job: Job, options: ReportOptions) -> None:
         topics=topics,
         topic_count=topic_count,
         bound=collect.bound(waits, several=several),
-        throttle_hours=collect.quota_hours(waits, "throttle_ms"),
-        rejected_hours=collect.quota_hours(waits, "rejected_requests"),
+        throttle_hours=throttled,
+        rejected_hours=rejected,
         headroom=[] if limits is None else collect.headrooms(limits, several=several),
         before=earlier,
         period=_period(job),
@@ -116,7 +118,9 @@ def _keep(job: Job, name: str, table: DataFrame) -> DataFrame:
     job.lake.check(name)
     with job.with_period(name, table) as rows:
         folder = write_table(rows, job.options.out, name)
-    written = job.spark.read.parquet(literal(folder))
+        schema = rows.schema
+    # With the schema, Spark reads no file to find it.
+    written = job.spark.read.schema(schema).parquet(literal(folder))
     write_csv(written, f"{folder}.csv")
     return written
 

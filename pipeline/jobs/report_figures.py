@@ -94,13 +94,15 @@ def bound(table: DataFrame, *, several: bool) -> list[Bound]:
     ]
 
 
-def quota_hours(table: DataFrame, count: str) -> dict[str, dict[datetime, float]]:
-    """The sum of a column of `schema.THROTTLE` by quota and hour, where it is not 0."""
-    found: dict[str, dict[datetime, float]] = defaultdict(lambda: defaultdict(float))
-    rows = table.groupBy("quota", "hour").agg(total(count).alias("sum"))
-    timed = rows.where(F.col("sum") > 0).orderBy("quota", "hour")
-    for row in timed.withColumn("hour", F.unix_seconds("hour")).collect():
-        found[row.quota or _UNKNOWN][utc(row.hour)] += row.sum
+def quota_hours(table: DataFrame, *counts: str) -> list[dict[str, dict[datetime, float]]]:
+    """The sum of each of these columns of `schema.THROTTLE` by quota and hour, where it is not 0."""
+    found: list[dict[str, dict[datetime, float]]] = [defaultdict(lambda: defaultdict(float)) for _ in counts]
+    rows = table.groupBy("quota", "hour").agg(*[total(count).alias(count) for count in counts])
+    timed = rows.orderBy("quota", "hour").withColumn("hour", F.unix_seconds("hour"))
+    for row in timed.collect():
+        for sums, count in zip(found, counts, strict=True):
+            if row[count] > 0:
+                sums[row.quota or _UNKNOWN][utc(row.hour)] += row[count]
     return found
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -12,11 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.history import History
-from pipeline.transforms.usage import usage
 from pipeline.window import Window, make_window
 from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
 
-Frame = Callable[..., DataFrame]
+Rows = Callable[..., DataFrame]
 RunJob = Callable[..., Result]
 DAY_MS = 24 * HOUR_MS
 MOVERS = re.compile("<h2>Top movers</h2>.*?</section>", re.DOTALL)
@@ -37,11 +37,25 @@ def days(*bytes_in: int) -> list[dict[str, object]]:
 
 
 @pytest.fixture
-def write(frame: Frame, tmp_path: Path) -> Callable[..., list[date]]:
-    """Write the usage of events with a window, and return the dates that were removed."""
+def rows(spark: SparkSession) -> Rows:
+    """Make a table with the hour and the bytes of each event, and one more column."""
+
+    def make(*events: dict[str, Any]) -> DataFrame:
+        found = [
+            (event["interval_start_ms"] // HOUR_MS * HOUR_MS // 1000, event["bytes_in"]) for event in events
+        ]
+        table = spark.createDataFrame(found, "hour bigint, bytes_in bigint")
+        return table.select(F.timestamp_seconds("hour").alias("hour"), "bytes_in", F.lit(0.5).alias("share"))
+
+    return make
+
+
+@pytest.fixture
+def write(rows: Rows, tmp_path: Path) -> Callable[..., list[date]]:
+    """Write the rows of events with a window, and return the dates that were removed."""
 
     def run(events: list[dict[str, object]], start: str | None = None, end: str | None = None) -> list[date]:
-        written = History(usage(frame(*events)), str(tmp_path), "usage", make_window(start, end)).write()
+        written = History(rows(*events), str(tmp_path), "usage", make_window(start, end)).write()
         assert written.rows.count() == len(events)
         return written.removed
 
@@ -123,16 +137,16 @@ def test_a_row_of_a_day_is_replaced_as_a_whole(spark: SparkSession, run_job: Run
 
 
 def test_a_table_of_an_earlier_version_keeps_its_other_dates(
-    spark: SparkSession, frame: Frame, write: Callable[..., list[date]], tmp_path: Path
+    spark: SparkSession, rows: Rows, write: Callable[..., list[date]], tmp_path: Path
 ) -> None:
     """It has no dates, and lacks columns of this version."""
     events = [*days(1, 2, 3), make_event(at=HOUR_MS, bytes_in=7)]
-    usage(frame(*events)).drop("share_in").write.parquet(str(tmp_path / "usage"))
+    rows(*events).drop("share").write.parquet(str(tmp_path / "usage"))
     window = ("2025-12-31T12:00", "2025-12-31T13:00")
     assert write(days(10), *window) == []
     later = [(SECOND, 12, 2), (THIRD, 12, 3)]
     assert stored(spark, tmp_path / "usage") == [(FIRST, 12, 10), (FIRST, 13, 7), *later]
-    assert "share_in" in spark.read.parquet(str(tmp_path / "usage")).columns
+    assert "share" in spark.read.parquet(str(tmp_path / "usage")).columns
 
 
 def failing(table: DataFrame) -> DataFrame:
@@ -141,27 +155,27 @@ def failing(table: DataFrame) -> DataFrame:
 
 
 def test_a_run_that_fails_leaves_every_date(
-    spark: SparkSession, frame: Frame, write: Callable[..., list[date]], tmp_path: Path
+    spark: SparkSession, rows: Rows, write: Callable[..., list[date]], tmp_path: Path
 ) -> None:
     write(days(1, 2))
     with pytest.raises(PySparkException):
-        History(failing(usage(frame(*days(10, 20)))), str(tmp_path), "usage", ALL).write()
+        History(failing(rows(*days(10, 20))), str(tmp_path), "usage", ALL).write()
     assert stored(spark, tmp_path / "usage") == [(FIRST, 12, 1), (SECOND, 12, 2)]
     assert [path.name for path in tmp_path.iterdir()] == ["usage"]
 
 
 def test_a_run_that_was_killed_loses_no_date(
-    spark: SparkSession, frame: Frame, write: Callable[..., list[date]], tmp_path: Path
+    spark: SparkSession, rows: Rows, write: Callable[..., list[date]], tmp_path: Path
 ) -> None:
     """It was killed between the renames of the second date, after those of the first one."""
     write(days(1, 2, 3))
-    History(usage(frame(*days(10, 20))), str(tmp_path), ".usage.new", ALL).write()
+    History(rows(*days(10, 20)), str(tmp_path), ".usage.new", ALL).write()
     table, aside = tmp_path / "usage", tmp_path / ".usage.new"
     (table / f"date={FIRST}").rename(table / f".date={FIRST}.old")
     (aside / f"date={FIRST}").rename(table / f"date={FIRST}")
     (table / f"date={SECOND}").rename(table / f".date={SECOND}.old")
     with pytest.raises(PySparkException):
-        History(failing(usage(frame(*days(10, 20)))), str(tmp_path), "usage", ALL).write()
+        History(failing(rows(*days(10, 20))), str(tmp_path), "usage", ALL).write()
     assert stored(spark, table) == [(FIRST, 12, 10), (SECOND, 12, 2), (THIRD, 12, 3)]
     write(days(0, 20))
     assert stored(spark, table) == [(FIRST, 12, 10), (SECOND, 12, 20), (THIRD, 12, 3)]
@@ -170,11 +184,11 @@ def test_a_run_that_was_killed_loses_no_date(
     ]
 
 
-def test_a_history_at_a_url(spark: SparkSession, frame: Frame, mounted: str, tmp_path: Path) -> None:
+def test_a_history_at_a_url(spark: SparkSession, rows: Rows, mounted: str, tmp_path: Path) -> None:
     for events, window in (
         (days(1, 2), ALL),
         (days(0, 20), ALL),
         ([], make_window("2025-12-31", "2026-01-01")),
     ):
-        History(usage(frame(*events)), mounted, "usage", window).write()
+        History(rows(*events), mounted, "usage", window).write()
     assert stored(spark, tmp_path / "usage") == [(SECOND, 12, 20)]

@@ -13,6 +13,7 @@ from tests.support.messages.usage_events import make_event, write_lines
 RunJob = Callable[..., Result]
 EMPTY_WINDOW = ("--from", "2030-01-01", "--to", "2030-02-01")
 PRICES = ("--prices", GOLDEN / "prices.yaml")
+REPORTED = ("usage", "throttle", "chargeback", "invoices", "headroom")
 QUOTAS = ("--quotas", GOLDEN / "quotas.yaml")
 
 
@@ -37,8 +38,9 @@ def test_an_empty_table(
     assert result.exit_code == 0, result.output
     assert "4 events read" in result.output
     assert "1 of them are invalid" in result.output
-    for table in ("usage", "throttle", "chargeback", "headroom") if job == "report" else (job,):
+    for table in REPORTED if job == "report" else (job,):
         assert spark.read.parquet(str(tmp_path / table)).count() == 0
+        assert job != "report" or len((tmp_path / f"{table}.csv").read_text().splitlines()) == 1
     assert spark.read.parquet(str(tmp_path / "quarantine")).count() == 1
 
 

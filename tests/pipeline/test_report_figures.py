@@ -43,13 +43,13 @@ def test_hours_are_utc_on_every_machine(spark: SparkSession) -> None:
     named = [("e", "u", "c")]
     assert [found.hour for found in hours(table, named, several=False)] == times
     waits = table.withColumnRenamed("bytes_in", "throttle_ms")
-    assert list(quota_hours(waits, "throttle_ms")["q"]) == times
+    assert list(quota_hours(waits, "throttle_ms")[0]["q"]) == times
 
 
 def test_quotas_without_a_name_add_up(spark: SparkSession) -> None:
     rows = [(NOON.isoformat(), quota, 5) for quota in (None, "", "q")]
     table = spark.createDataFrame(rows, "hour string, quota string, throttle_ms int")
-    found = quota_hours(table.withColumn("hour", F.col("hour").cast("timestamp")), "throttle_ms")
+    (found,) = quota_hours(table.withColumn("hour", F.col("hour").cast("timestamp")), "throttle_ms")
     assert found == {"unknown": {NOON: 10}, "q": {NOON: 5}}
 
 
