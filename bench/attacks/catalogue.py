@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.attacks import frames
+from bench.load.frames import record_batch
 
 PARTITIONS: Final = 1000
 """The number of partitions that one request of a flood names. The topic of the attacker has fewer."""
@@ -109,6 +110,39 @@ def share_acknowledge(target: Target) -> Flood:
     return Flood([frames.share_acknowledge("attack", "AAAAAAAAAAAAAAAAAAAAAQ", target.topic_id, 10_000)])
 
 
+def create_topics(target: Target) -> Flood:
+    """CreateTopics of 10,000 topics with an invalid name, only validated."""
+    return Flood([frames.create_topics(f"no topic {number}" for number in range(10_000))], connections=2)
+
+
+def incremental_alter_configs(target: Target) -> Flood:
+    """IncrementalAlterConfigs of 10,000 topics that do not exist, only validated."""
+    names = (f"no-such-topic-{number}" for number in range(10_000))
+    return Flood([frames.incremental_alter_configs(names)], connections=2)
+
+
+def heartbeats(target: Target) -> Flood:
+    """Heartbeat of a member that does not exist, 1,000 in flight."""
+    return Flood([frames.heartbeat("attack")], in_flight=1000)
+
+
+def consumer_group_heartbeat(target: Target) -> Flood:
+    """ConsumerGroupHeartbeat with 10,000 topics."""
+    names = (f"no-such-topic-{number}" for number in range(10_000))
+    return Flood([frames.consumer_group_heartbeat("attack-new", names)])
+
+
+def push_telemetry(target: Target) -> Flood:
+    """PushTelemetry of 900 KB that are no metrics."""
+    return Flood([frames.push_telemetry(900_000)])
+
+
+def produce_without_acks(target: Target) -> Flood:
+    """Produce with acks=0, as fast as the connection takes it."""
+    request = frames.produce(target.topic, 0, record_batch(100), frames.CLIENT_ID, acks=0)
+    return Flood([request], in_flight=1 << 30)
+
+
 def tls_handshakes(target: Target) -> Flood:
     """TLS handshakes, one after the other on 50 connections."""
     return Flood([], connections=50, tls_handshakes=True)
@@ -132,6 +166,12 @@ ATTACKS: Final[dict[str, Attack]] = {
         end_txn,
         share_fetch,
         share_acknowledge,
+        create_topics,
+        incremental_alter_configs,
+        heartbeats,
+        consumer_group_heartbeat,
+        push_telemetry,
+        produce_without_acks,
         tls_handshakes,
     )
 }

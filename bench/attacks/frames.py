@@ -1,11 +1,13 @@
 """The frames of the attacks, written byte by byte. An encoder would be slow for most, and reject others."""
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 CLIENT_ID: Final = "attacker"
 _PRODUCE, _FETCH, _LIST_OFFSETS, _METADATA = 0, 1, 2, 3
+_HEARTBEAT, _CREATE_TOPICS, _INCREMENTAL_ALTER_CONFIGS = 12, 19, 44
+_CONSUMER_GROUP_HEARTBEAT, _PUSH_TELEMETRY = 68, 72
 _API_VERSIONS, _DELETE_RECORDS, _INIT_PRODUCER_ID, _OFFSET_FOR_LEADER_EPOCH = 18, 21, 22, 23
 _ADD_PARTITIONS_TO_TXN, _END_TXN = 24, 26
 _DESCRIBE_CLIENT_QUOTAS, _ALTER_CLIENT_QUOTAS, _SHARE_FETCH, _SHARE_ACKNOWLEDGE = 48, 49, 78, 79
@@ -116,17 +118,52 @@ def share_acknowledge(group: str, member: str, topic_id: bytes, batches: int) ->
     return frame(_SHARE_ACKNOWLEDGE, 1, body + b"\2" + topic_id + b"\2" + partition + b"\0\0", flexible=True)
 
 
+def create_topics(names: Iterable[str]) -> bytes:
+    """Topics that are only validated."""
+    one = struct.pack(">ih", 1, 1) + b"\1\1\0"
+    made = [compact(name) + one for name in names]
+    return frame(_CREATE_TOPICS, 5, _compact_array(made) + struct.pack(">i", 30_000) + b"\1\0", flexible=True)
+
+
+def incremental_alter_configs(names: Iterable[str]) -> bytes:
+    """Topics of which no config changes; only validated."""
+    resources = [b"\2" + compact(name) + b"\1\0" for name in names]
+    return frame(_INCREMENTAL_ALTER_CONFIGS, 1, _compact_array(resources) + b"\1\0", flexible=True)
+
+
+def heartbeat(group: str) -> bytes:
+    """A member that does not exist."""
+    return frame(_HEARTBEAT, 0, string(group) + struct.pack(">i", 1) + string("member"))
+
+
+def consumer_group_heartbeat(group: str, names: Iterable[str]) -> bytes:
+    """A member that joins, and subscribes to these topics."""
+    head = compact(group) + compact("member") + struct.pack(">i", 0) + b"\0\0" + struct.pack(">i", 1000)
+    body = head + _compact_array([compact(name) for name in names]) + b"\0\1\0"
+    return frame(_CONSUMER_GROUP_HEARTBEAT, 0, body, flexible=True)
+
+
+def push_telemetry(size: int) -> bytes:
+    """Metrics of so many bytes, which are no metrics."""
+    body = bytes(range(16)) + struct.pack(">i", 1) + b"\0\1" + _uvarint(size + 1) + bytes(size) + b"\0"
+    return frame(_PUSH_TELEMETRY, 0, body, flexible=True)
+
+
 def metadata(names: Iterable[str]) -> bytes:
     """Request topics without creating them."""
     return frame(_METADATA, 4, array(string(name) for name in names) + b"\0")
 
 
-def produce(topic: str, partition: int, records: bytes, client_id: str) -> bytes:
-    """A small request with acks=1."""
-    body = struct.pack(">hhi", -1, 1, 30_000)
+def produce(topic: str, partition: int, records: bytes, client_id: str, acks: int = 1) -> bytes:
+    """A small request."""
+    body = struct.pack(">hhi", -1, acks, 30_000)
     body += topics(topic, [struct.pack(">ii", partition, len(records)) + records])
     head = struct.pack(">hhi", _PRODUCE, 7, 1) + string(client_id)
     return struct.pack(">i", len(head) + len(body)) + head + body
+
+
+def _compact_array(items: Sequence[bytes]) -> bytes:
+    return _uvarint(len(items) + 1) + b"".join(items)
 
 
 def _uvarint(value: int) -> bytes:

@@ -22,6 +22,11 @@ from tests.support.messages.kio_messages import read_frame, request_type
     frames.share_fetch("group", "AAAAAAAAAAAAAAAAAAAAAQ", 0),
     frames.share_acknowledge("group", "AAAAAAAAAAAAAAAAAAAAAQ", bytes(range(16)), 200),
     frames.produce("topic", 0, b"", "neighbour"),
+    frames.create_topics(["a", "b"]),
+    frames.incremental_alter_configs(["a", "b"]),
+    frames.heartbeat("group"),
+    frames.consumer_group_heartbeat("group", ["a", "b"]),
+    frames.push_telemetry(300),
 ])  # fmt: skip
 def test_frames_are_kafkas(frame: bytes) -> None:
     """kio reads them to their end."""
