@@ -141,14 +141,14 @@ def test_a_successor_serves_the_same_ports(kafka: EmbeddedKafka, run_proxy: Prox
     assert successor.stop() == 0
 
 
-@pytest.mark.parametrize("throttled", [False, True], ids=["", "throttled"])
+@pytest.mark.parametrize("throttled", [False, True], ids=["", "throttled, two workers"])
 def test_a_proxy_restarts_under_load(throttled: bool, kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     """Nothing is lost or doubled. At the end, throttled clients have requests that the proxy has not read,
     and fetches that it has not forwarded: clients send them again when the connection has ended.
     """
     topic = f"drain-load-{throttled}"
     limited = [{"entity": {"client-id": "<default>"}, **RATES}] if throttled else []
-    proxy = run_proxy(kafka.bootstrap, limited)
+    proxy = run_proxy(kafka.bootstrap, limited, settings={"workers": 2 if throttled else 1})
     make_topic(kafka, topic, partitions=3)
     with Load(proxy.bootstrap, topic, 3) as load:
         load.go_on()
