@@ -34,6 +34,7 @@ LONGEST_WAIT_SECONDS: Final = 5.0
 """The longest wait of a fetch in a session that the proxy does not manage. Clients accept a response that is
 this much later than max_wait_ms.
 """
+UNASKED: Final = -1.0
 
 
 @final
@@ -62,11 +63,7 @@ class WaitingFetch:
         self.since: Final = now
         self.wake_at = 0.0
         """When to ask again; 0.0: when the response to the previous fetch has arrived."""
-        full = True
-        if view.api_key == FETCH:
-            full = is_full(read_session(frame.pieces, after_bounds(view), view.api_version)[1])
-        exchange.full_fetch = full
-        self.answerable: Final = view.api_key == FETCH and (full or gated is not None)
+        self.answerable: Final = view.api_key == FETCH and (exchange.full_fetch or gated is not None)
         """Whether the proxy can create the empty response itself."""
         self.wait_until = 0.0
         """The time until which the fetch waits for bytes."""
@@ -152,10 +149,20 @@ class FetchGate:
             return True
         if view.partial:
             raise _too_large(frame)
+        if view.api_key == FETCH:
+            session = read_session(frame.pieces, after_bounds(view), view.api_version)
+            exchange.full_fetch = is_full(session[1])
+        wait = UNASKED
+        if grant is not None:
+            wait = grant.ask(now)
+            if wait <= 0.0 and gated is None:
+                # Nearly all fetches: nothing is kept of one that does not wait.
+                self._allow(exchange, view, grant)
+                return True
         fetch = WaitingFetch(frame, exchange, view, gated=gated, now=now)
         if not busy:
             fetch.begin(grant, now)
-        return self._forwards(fetch, now)
+        return self._forwards(fetch, wait, now)
 
     def _start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
         """Return the fetch if partitions may be omitted from it, else None."""
@@ -178,7 +185,8 @@ class FetchGate:
         grant = self._grant
         return grant is not None and grant.granted and not grant.settled
 
-    def _forwards(self, fetch: WaitingFetch, now: float) -> bool:
+    def _forwards(self, fetch: WaitingFetch, wait: float, now: float) -> bool:
+        """`wait`: what the grant has replied to ask() now, or UNASKED."""
         outcome = ALLOW
         if not fetch.asked:
             if self._busy():
@@ -187,8 +195,8 @@ class FetchGate:
                 return False
             fetch.begin(self._engine.grant(fetch.view, fetch.exchange.client, self._grant, now), now)
         grant = fetch.grant
-        if grant is not None and not grant.granted:
-            outcome = self._ask(fetch, grant, now)
+        if grant is not None and (wait >= 0.0 or not grant.granted):
+            outcome = self._ask(fetch, grant, grant.ask(now) if wait < 0.0 else wait, now)
             if outcome == ANSWER:
                 self._answer(fetch, grant, now)
         if outcome == ALLOW and fetch.gated is not None and self._fetches is not None:
@@ -204,11 +212,11 @@ class FetchGate:
 
     # Limits of bytes
 
-    def _ask(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> int:
-        """Ask the quotas for a grant."""
-        wait = grant.ask(now)
+    def _ask(self, fetch: WaitingFetch, grant: FetchGrant, wait: float, now: float) -> int:
+        """Decide what happens to a fetch whose grant has replied that it is to `wait`; 0.0: granted."""
         if wait <= 0.0:
-            self._allow(fetch, grant, now)
+            self._count_wait(fetch, grant, now)
+            self._allow(fetch.exchange, fetch.view, grant)
             return ALLOW
         view = fetch.view
         if view.api_key != FETCH:
@@ -223,12 +231,11 @@ class FetchGate:
         fetch.wake_at = min(now + wait, fetch.wait_until)
         return WAIT
 
-    def _allow(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
+    def _allow(self, exchange: Exchange, view: RequestView, grant: FetchGrant) -> None:
         self._grant = grant
-        fetch.exchange.grant = grant
-        self._count_wait(fetch, grant, now)
+        exchange.grant = grant
         if grant.max_bytes >= 0:
-            lower_max_bytes(fetch.view, grant.max_bytes)
+            lower_max_bytes(view, grant.max_bytes)
 
     def _withhold(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
         """Forward a fetch to keep its session in step with the broker, without delivering the response."""
@@ -286,7 +293,7 @@ class FetchGate:
         if fetch is None:
             return None
         self._fetch = None
-        return fetch if self._forwards(fetch, now) else None
+        return fetch if self._forwards(fetch, UNASKED, now) else None
 
     def give_up(self, now: float) -> WaitingFetch | None:
         """End the wait of the waiting fetch; return it if it is forwarded."""
