@@ -41,38 +41,53 @@ def happened(quota: str, *topics: str) -> list[dict[str, Any]]:
     return events
 
 
-@pytest.mark.parametrize("quota", [PRODUCED, CONSUMED, TOPIC_PRODUCED, TOPIC_CONSUMED])
-def test_the_quotas_in_force_give_what_happened(frame: Frame, quota: str) -> None:
-    (row,) = replay(frame(*happened(quota, "orders")), quotas(orders={quota: MB})).collect()
-    assert row.quota == quota
-    assert row.before_throttle_ms > 60_000
-    assert row.after_throttle_ms == pytest.approx(row.before_throttle_ms, rel=0.05)
+def test_the_quotas_in_force_give_what_happened(frame: Frame) -> None:
+    """Each quota in a cluster of its own."""
+    names = (PRODUCED, CONSUMED, TOPIC_PRODUCED, TOPIC_CONSUMED)
+    events = [{**event, "cluster": name} for name in names for event in happened(name, name)]
+    found = {
+        row.cluster: row for row in replay(frame(*events), quotas(**{n: {n: MB} for n in names})).collect()
+    }
+    assert len(found) == len(names)
+    for name, row in found.items():
+        assert row.quota == name
+        assert row.before_throttle_ms > 60_000
+        assert row.after_throttle_ms == pytest.approx(row.before_throttle_ms, rel=0.05)
 
 
 @pytest.mark.parametrize("quota", [TOPIC_PRODUCED, TOPIC_CONSUMED])
 def test_the_partitions_and_brokers_of_a_topic_share_its_rate(frame: Frame, quota: str) -> None:
-    """Each of four brokers has a partition, a quarter of the limit, and a connection that always waits."""
+    """Each of four brokers has a partition, a quarter of the limit, and a connection that always waits. The
+    topics, each in a cluster of its own, differ in what is replayed.
+    """
     counts = ("requests", "bytes_in", "bytes_out", "throttled_requests")
+    partition = quota.removeprefix("topic.")
+    tried: dict[str, dict[str, object]] = {
+        "same": {quota: MB},
+        "higher": {quota: 2 * MB},
+        "each": {quota: 100 * MB, partition: MB // 2},
+    }
     events = [
         {
             **event,
+            "cluster": topic,
             "broker": broker,
             "partition": None if event["topic"] is None else broker,
             **{name: event[name] // 4 for name in counts},
         }
-        for event in happened(quota, "orders")
+        for topic in (*tried, "lower")
+        for event in happened(quota, topic)
         for broker in range(4)
     ]
-    (row,) = replay(frame(*events), quotas(orders={quota: MB})).collect()
-    assert (row.quota, row.before_throttle_ms > 60_000) == (quota, True)
-    assert row.after_throttle_ms == pytest.approx(row.before_throttle_ms, rel=0.1)
-    (higher,) = replay(frame(*events), quotas(orders={quota: 2 * MB})).collect()
-    assert higher.after_throttle_ms < 0.01 * row.before_throttle_ms
-    (lower,) = replay(frame(*events), quotas(**{"<default>": {quota: MB // 2}})).collect()
-    assert lower.after_late_ms == pytest.approx(120_000, rel=0.1)
-    partition = quota.removeprefix("topic.")
-    (each,) = replay(frame(*events), quotas(orders={partition: MB // 2})).collect()
-    assert each.after_throttle_ms < 0.01 * row.before_throttle_ms
+    rows = replay(frame(*events), quotas(**tried, **{"<default>": {quota: MB // 2}})).collect()
+    found = {row.cluster: row for row in rows if row.quota == quota}
+    same = found["same"]
+    assert same.before_throttle_ms > 60_000
+    assert same.after_throttle_ms == pytest.approx(same.before_throttle_ms, rel=0.1)
+    assert found["higher"].after_throttle_ms < 0.01 * same.before_throttle_ms
+    assert found["lower"].after_late_ms == pytest.approx(120_000, rel=0.1)
+    assert found["each"].after_throttle_ms < 0.01 * same.before_throttle_ms
+    assert len(rows) == len(found) == 4
 
 
 def test_a_partition_and_its_topic_are_replayed_each_by_itself(frame: Frame) -> None:
