@@ -122,6 +122,7 @@ class SharesTopic:
             await self._catch_up(consumer, see, end)
             # A report that was lost is superseded by the next one, so it is not worth waiting for replicas.
             self._producer = await self._started(kafka_producer(self._cluster, acks=1, **options))
+            self.unsent = 0
             self._set_read_problem("")
             while True:
                 if not await self._read(consumer, see):
@@ -233,7 +234,9 @@ class SharesTopic:
         else:
             self._set_write_problem("")
         finally:
-            self.unsent -= 1
+            # A producer whose topic was deleted may keep its reports for as long as it runs.
+            if producer is self._producer:
+                self.unsent -= 1
 
     async def close(self) -> None:
         """Write what was appended, and close the connections."""

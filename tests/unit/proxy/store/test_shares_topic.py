@@ -132,6 +132,35 @@ async def test_a_topic_that_is_made_again_is_read_from_its_start(follower: Follo
         await reached(lambda: follower.seen[-1] == (2, 0, TIME_MS), "its first report")
 
 
+async def test_reports_for_a_topic_that_was_deleted_leave_room_for_those_for_the_new_one(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A producer keeps reports for a topic that is gone, for as long as it runs."""
+
+    async def keep(topic: SharesTopic, producer: object, value: bytes) -> None:
+        await send(topic, first if number_of(value) == 1 else producer, value)
+
+    def number_of(value: bytes) -> int:
+        return decode_report(value).number
+
+    class Keeps:
+        async def send_and_wait(self, *_: object, **__: object) -> None:
+            await asyncio.Event().wait()
+
+    first, send = Keeps(), SharesTopic._send
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        broker.append([(None, encode_report(report(3)))])
+        topic = follower.follow(broker)
+        await reached(lambda: topic.writable, "the topic is followed")
+        monkeypatch.setattr(SharesTopic, "_send", keep)
+        for _ in range(UNSENT_AT_MOST):
+            topic.append(report(1))
+        broker.delete()
+        await reached(lambda: follower.begun_anew == 1 and not topic.problem, "the new topic")
+        topic.append(report(2))
+        await reached(lambda: follower.seen[-1] == (2, 0, TIME_MS), "its first report")
+
+
 async def test_a_write_that_fails_is_a_problem_until_one_succeeds(follower: Follower) -> None:
     async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
         topic = follower.follow(broker)
