@@ -164,6 +164,7 @@ async def read_describe_response(
     throttle_time_ms = reader.i32()
     results: list[DescribeResult] = []
     for _ in range(reader.count(flexible)):
+        await yielder.step()
         start = reader.offset
         error_code, key = read_result_head(reader, flexible)
         head = payload[start : reader.offset]

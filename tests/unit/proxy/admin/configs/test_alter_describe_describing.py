@@ -1,14 +1,18 @@
 """DescribeConfigs: quota configs in the response of the broker."""
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from proxy.admin.configs.plan import LAYERS
+from proxy.admin.yielder import STEPS
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
 from proxy.store.layer_report import LayerValue, decode_report
+from tests.support.loop_turns import counted_turns
 from tests.support.messages.configs import (
     DESCRIBE,
     SET,
+    TOPIC,
     Shown,
     describe_request,
     described,
@@ -143,3 +147,12 @@ class TestLayers:
         await kit.set((T, [(RATE, SET, "5"), (PART, SET, "3")]))
         await kit.set((T, [("back.to.file", SET, "true")]))
         assert kit.configs == {"topic t": {RATE: "7"}}
+
+
+async def test_each_step_of_very_many_resources_gives_way() -> None:
+    """Reading the request and the response, finding the local results, and adding the quota configs."""
+    unknown = [(TOPIC, f"t{number}") for number in range(4 * STEPS)]
+    kit = Kit(rejects=dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition))
+    async with counted_turns() as turns:
+        await kit.describe(describe_request([(resource, None) for resource in unknown]))
+    assert turns.count >= 4 * 4
