@@ -320,7 +320,7 @@ class LimitSharing:
             self._grown.set()
 
     def _begin_anew(self) -> None:
-        self._sharing = Sharing(self._name, self._sharing.reported)
+        self._sharing = Sharing(self._name, self._sharing.reported, self._sharing.seen_at)
         self._joining_since = self._time()
         self._applied = 0
 

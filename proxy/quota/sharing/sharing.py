@@ -90,9 +90,11 @@ class Sharing:
     `now` is this process's monotonic clock; the log has its own time.
     """
 
-    def __init__(self, instance: str, reported: int = 0) -> None:
-        """reported: how many reports the process has sent; it reads the log anew. The others ignore a report
-        with a smaller number.
+    def __init__(self, instance: str, reported: int = 0, seen_at: float = 0.0) -> None:
+        """For a process that reads the log anew:
+
+        reported: how many reports it has sent. The others ignore a report with a smaller number.
+        seen_at: when it last read a record.
         """
         self.instance: Final = instance
         self._clock: Final = LogClock()
@@ -123,7 +125,7 @@ class Sharing:
         """The place of the first bucket that did not fit in the last report."""
         self._told_at = -HEARTBEAT_SECONDS
         self._called_at = 0.0
-        self._seen_at = 0.0
+        self._seen_at = seen_at
         """When report() was last called after a record was read, on this process's clock."""
         self._seen = False
         self._stalled_until = 0
@@ -185,6 +187,11 @@ class Sharing:
     def stalled(self) -> bool:
         """Whether the process has stalled, and waits for a report of its own."""
         return self._stalled_until > 0
+
+    @property
+    def seen_at(self) -> float:
+        """When report() was last called after a record was read."""
+        return self._seen_at
 
     @property
     def lag_seconds(self) -> float:

@@ -202,6 +202,13 @@ def test_a_process_that_reads_the_log_anew_stays_known_to_the_others() -> None:
     assert anew.part(KEY) > 0.9
 
 
+def test_a_process_that_reads_the_log_anew_knows_when_it_last_read_it() -> None:
+    world, a, _ = two()
+    anew = Sharing("a", a.reported, a.seen_at)
+    anew.wake(world.now + 3.0)
+    assert anew.lag_seconds == pytest.approx(3.0 + REPORT_SECONDS)
+
+
 def test_a_process_that_follows_a_killed_one_waits_for_its_lease_only() -> None:
     """No other process writes, and the log's time goes on with the records of the one that starts."""
     world = World()
