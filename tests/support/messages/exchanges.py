@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -32,6 +33,7 @@ def milliseconds(value: int) -> timedelta:
     return timedelta(milliseconds=value)
 
 
+@lru_cache(maxsize=32)
 def produce(
     correlation_id: int, size: int = 100, version: int = 7, acks: int = 1, client_id: str | None = "client"
 ) -> bytes:
@@ -59,6 +61,7 @@ def _produce_request(version: int, acks: int, records: bytes) -> Any:
     )
 
 
+@lru_cache(maxsize=32)
 def produced(correlation_id: int, throttle_ms: int = 0, version: int = 7) -> bytes:
     """The response to a Produce request."""
     if version < FIRST_PRODUCE_OF_KIO:

@@ -16,6 +16,8 @@ from tests.support.stories.playbook import START, RelayDriver, drive
 LIMIT: Final = 5000.0
 SECONDS: Final = 1200
 TICK: Final = 0.5
+_TRAFFIC: Final = Traffic()
+"""The counters of a listener, which all connections share."""
 
 
 @dataclass
@@ -32,7 +34,7 @@ class Sender:
     _forwarded: int = 0
 
     def __post_init__(self) -> None:
-        self.relay = drive(self.limits, Ports(), Traffic())
+        self.relay = drive(self.limits, Ports(), _TRAFFIC)
 
     def live(self, now: float) -> None:
         """Let timers run until now, and send if the proxy reads."""
@@ -119,7 +121,7 @@ def keep_opening(limits: QuotaEngine, size: int, every: float) -> int:
 
 def consume(limits: QuotaEngine, size: int, connections: int) -> int:
     """Consumers that wait as they are told, of batches of one size; the bytes that they get."""
-    consumers = [drive(limits, Ports(), Traffic()) for _ in range(connections)]
+    consumers = [drive(limits, Ports(), _TRAFFIC) for _ in range(connections)]
     numbers = [0] * connections
     got = 0
     for now in ticks():
