@@ -22,16 +22,19 @@ RING_TESTS := tests/relay tests/property tests/fuzz tests/unit/proxy/wire tests/
 COPIED_TESTS := $(FAST_TESTS) $(addprefix --ignore=,$(filter-out tests/property tests/fuzz,$(RING_TESTS)))
 # With this path a process that a test starts in another folder imports the copy, too.
 IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
-# The pipeline's tests take longest: the others let them go first, so that they do not go on alone at the end.
-test-copy test-compiled fuzz-briefly: PRIORITY := nice -n 5
+# All tests together use two cores from start to end. What measures a real flow goes first: it needs less than a core,
+# and the others take the rest. The pipeline's tests go before those, for they are a single long process.
+AFTER_FLOWS := nice -n 10
+LAST := nice -n 14
+test-copy test-compiled fuzz-briefly: PRIORITY := $(LAST)
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
 # Of `make fuzz`, for each target.
 FUZZ_SECONDS ?= 30
 
 .PHONY: help setup kafka demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
-.PHONY: test-pipeline pipeline-copy integration integration-untimed integration-timed fuzz fuzz-briefly coverage interop bench
-.PHONY: soak docs lock image clean
+.PHONY: test-pipeline pipeline-copy integration integration-in-turn integration-untimed integration-timed
+.PHONY: fuzz fuzz-briefly coverage interop bench soak docs lock image clean
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
@@ -48,15 +51,14 @@ kafka: $(INSTALLED)
 demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
 
-# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it.
+# Everything runs side by side, the longest first; what measures a real flow has the higher priority.
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
 test: $(INSTALLED) kafka copy-sources ## Run every check and every test
 	@failed=0; \
 	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
 	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests" --jobs=4 --output-sync=target --keep-going \
-		integration-untimed pipeline-copy test-copy fuzz-briefly test-compiled lint || failed=1; \
-	$(MAKE) --no-print-directory integration-timed || failed=1; \
+		integration-in-turn pipeline-copy test-copy fuzz-briefly test-compiled lint || failed=1; \
 	exit $$failed
 
 # mypy and mypyc cannot open one cache at the same moment (sqlite: "database is locked").
@@ -99,13 +101,21 @@ test-compiled: setup ## Run those tests that exercise the rings on the compiled 
 
 test-pipeline: kafka copy-sources pipeline-copy ## Run the pipeline's tests, on Spark
 
+pipeline-copy: PRIORITY := $(AFTER_FLOWS)
 pipeline-copy: kafka
 	$(IN_COPY) pytest tests/pipeline -m "not timed"
 
 integration: integration-untimed integration-timed ## Run the tests on a real Kafka
 
+integration-in-turn: setup
+	@failed=0; \
+	for tests in integration-untimed integration-timed; do \
+		$(MAKE) --no-print-directory $$tests || failed=1; \
+	done; \
+	exit $$failed
+
 integration-untimed: setup
-	$(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
+	$(LAST) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
 # A move of replicas beside a flow of clients: each of both uses less than a core.
 integration-timed: setup
