@@ -4,6 +4,8 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 export QUOTA_PROXY_BUILD ?= auto
+# Where the user sets this, each of the many processes that tests start would compile all modules that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 RINGS := $(shell sed -n 's/^compiled = \[\(.*\)\]$$/\1/p' pyproject.toml | tr -d '",')
 ifeq ($(RINGS),)
@@ -210,7 +212,7 @@ $(INSTALLED): pyproject.toml setup.py
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
 	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
 	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[demo,pipeline]' --group dev --group bench
-	@env -u PYTHONDONTWRITEBYTECODE $(PYTHON) -c 'import importlib, sys; from proxy.cli.libraries import import_kio; \
+	@$(PYTHON) -c 'import importlib, sys; from proxy.cli.libraries import import_kio; \
 		import_kio(); [importlib.import_module(name) for name in sys.argv[1:]]' $(COMMAND_MODULES)
 	@$(PYTHON) -m pip install -qq --only-binary :all: --group fuzz 2>/dev/null || \
 		echo "There is no atheris for this platform: make fuzz does without the guidance of coverage"
