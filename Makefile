@@ -26,8 +26,8 @@ COPIED_TESTS := $(FAST_TESTS) $(addprefix --ignore=,$(filter-out tests/property 
 IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
 # All tests together use two cores from start to end. What measures a real flow goes first: it needs less than a core,
 # and the others take the rest. The pipeline's tests go before those, for they are a single long process.
-AFTER_FLOWS := nice -n 10
-LAST := nice -n 14
+AFTER_FLOWS := nice -n 15
+LAST := nice -n 19
 test-copy test-compiled fuzz-briefly: PRIORITY := $(LAST)
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
