@@ -17,16 +17,18 @@ INSTALLED := $(VENV)/.installed
 BUILT := $(VENV)/.built
 
 FAST_TESTS := tests/unit tests/relay tests/property tests/fuzz
-# What runs the compiled files and little else: only these tests can tell the two builds apart.
-RING_TESTS := tests/relay tests/property tests/fuzz tests/unit/proxy/wire tests/unit/proxy/quota tests/unit/proxy/relay \
+# What runs the compiled files and little else: only these tests can tell the two builds apart. What generates its
+# inputs runs on both builds.
+COMPILED_TESTS := tests/relay tests/unit/proxy/wire tests/unit/proxy/quota tests/unit/proxy/relay \
 	tests/unit/proxy/server/connection
-# The others, and of those above what generates its inputs.
-COPIED_TESTS := $(FAST_TESTS) $(addprefix --ignore=,$(filter-out tests/property tests/fuzz,$(RING_TESTS)))
+RING_TESTS := tests/property tests/fuzz $(COMPILED_TESTS)
+COPIED_TESTS := $(filter-out $(COMPILED_TESTS),$(FAST_TESTS)) \
+	$(addprefix --ignore=,$(filter-out $(FAST_TESTS),$(COMPILED_TESTS)))
 # With this path a process that a test starts in another folder imports the copy, too.
 IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
 # All tests together use two cores from start to end. What measures a real flow goes first: it needs less than a core,
-# and the others take the rest. The pipeline's tests go before those, for they are a single long process.
-AFTER_FLOWS := nice -n 15
+# and the others take the rest. The unit tests are short, and fill what the tests on Spark and Kafka do not use.
+AFTER_FLOWS := nice -n 10
 LAST := nice -n 19
 test-copy test-compiled fuzz-briefly: PRIORITY := $(LAST)
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
@@ -117,7 +119,7 @@ integration-in-turn: setup
 	exit $$failed
 
 integration-untimed: setup
-	$(LAST) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
+	$(AFTER_FLOWS) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
 # A move of replicas beside a flow of clients: each of both uses less than a core.
 integration-timed: setup

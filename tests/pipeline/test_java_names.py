@@ -12,8 +12,8 @@ from pipeline.java_names import RememberedNames, remember_names
 
 @pytest.fixture
 def sent(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The commands that Java gets, beginning with nothing remembered. Objects that Python has collected, which
-    it tells Java at any time, are left out.
+    """The commands that Java gets, from when nothing is remembered; without those that delete objects, which
+    PySpark sends at any time.
     """
     gateway: Any = spark.sparkContext._gateway
     client = gateway._gateway_client
