@@ -6,6 +6,7 @@ Exceptions are listed here, with the test file that tests them instead, or with 
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -75,23 +76,31 @@ def files_of_tests() -> Iterator[Path]:
             yield file.relative_to(ROOT)
 
 
-def mirrors(test: Path, source: Path) -> bool:
-    """Whether a test file stands at the place of a source file's tests."""
-    folder = Path("tests/pipeline") if source.parts[0] == "pipeline" else Path("tests/unit") / source.parent
-    name = f"test_{source.stem}"
-    return test.parent == folder and (test.stem == name or test.stem.startswith(f"{name}_"))
+@cache
+def pairs() -> frozenset[tuple[Path, Path]]:
+    """Each source file with each test file that stands at the place of its tests."""
+    in_folder: dict[Path, list[Path]] = {}
+    for test in files_of_tests():
+        in_folder.setdefault(test.parent, []).append(test)
+    found = set()
+    for source in sources():
+        pipeline = source.parts[0] == "pipeline"
+        folder = Path("tests/pipeline") if pipeline else Path("tests/unit") / source.parent
+        name = f"test_{source.stem}"
+        for test in in_folder.get(folder, []):
+            if test.stem == name or test.stem.startswith(f"{name}_"):
+                found.add((source, test))
+    return frozenset(found)
 
 
 def without_tests() -> set[str]:
     """Source files without a test file of their own."""
-    tests = list(files_of_tests())
-    return {str(source) for source in sources() if not any(mirrors(test, source) for test in tests)}
+    return {str(source) for source in {*sources()} - {source for source, _ in pairs()}}
 
 
 def without_source() -> set[str]:
     """Test files without a source file."""
-    files = list(sources())
-    alone = {str(test) for test in files_of_tests() if not any(mirrors(test, source) for source in files)}
+    alone = {str(test) for test in {*files_of_tests()} - {test for _, test in pairs()}}
     return {test for test in alone if not test.startswith(NO_SOURCES)}
 
 
