@@ -59,7 +59,9 @@ def _explain(message: str, value: object, kind: type) -> SettingsError:
         return SettingsError("its keys have to be text; put them in quotes", key)
     if isinstance(shape, inspect.UnionType):
         expected = " or ".join(map(_alternative, shape.types))
-        return SettingsError(f"expected {expected}, got {show(found)}", key)
+        quoted_switch = found in ("on", "off") and any(isinstance(t, inspect.BoolType) for t in shape.types)
+        hint = f"; write {found} without quotes" if quoted_switch else ""
+        return SettingsError(f"expected {expected}, got {show(found)}{hint}", key)
     if isinstance(shape, inspect.LiteralType):
         return SettingsError(f"expected one of {', '.join(map(str, shape.values))}, got {show(found)}", key)
     hint = f"; write [{found}]" if problem.startswith("Expected `array`") and _is_one(found) else ""
@@ -80,6 +82,8 @@ def _expected(problem: str) -> str:
 
 def _alternative(shape: inspect.Type) -> str:
     """One of the types that a key accepts, for an error message."""
+    if isinstance(shape, inspect.BoolType):
+        return "on or off"
     if isinstance(shape, inspect.LiteralType):
         return " or ".join(map(str, shape.values))
     return "a mapping"

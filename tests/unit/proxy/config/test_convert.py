@@ -21,6 +21,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     choice: Literal["pace", "window"] = "pace"
     least: Annotated[int, msgspec.Meta(ge=1)] = 1
     flag: bool = False
+    switch: Inner | bool | Literal["auto"] = "auto"
     some: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ("a",)
 
 
@@ -39,6 +40,11 @@ def test_fitting_value() -> None:
         ({"maybe": {"number": []}}, "maybe.number: expected int, got an empty list"),
         ({"maybe": {"x": 1}}, "maybe.x: unknown key; expected one of number"),
         ({"either": False}, "either: expected a mapping or none, got false"),
+        ({"switch": "no"}, "switch: expected a mapping or on or off or auto, got 'no'"),
+        (
+            {"switch": "off"},
+            "switch: expected a mapping or on or off or auto, got 'off'; write off without quotes",
+        ),
         ({"choice": True}, "choice: expected one of pace, window, got true"),
         ({"least": 0}, "least: expected int >= 1, got 0"),
         ({"least": None}, "least: expected int, got nothing"),
