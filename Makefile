@@ -27,8 +27,9 @@ COPIED_TESTS := $(filter-out $(COMPILED_TESTS),$(FAST_TESTS)) \
 # With this path a process that a test starts in another folder imports the copy, too.
 IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
 # All tests together use two cores from start to end. What measures a real flow goes first: it needs less than a core,
-# and the others take the rest. The unit tests are short, and fill what the tests on Spark and Kafka do not use.
-AFTER_FLOWS := nice -n 10
+# and the others take the rest. The pipeline's tests are one long process, so they go before what has several.
+LONGEST := nice -n 5
+WITH_KAFKA := nice -n 10
 LAST := nice -n 19
 test-copy test-compiled fuzz-briefly: PRIORITY := $(LAST)
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
@@ -105,7 +106,7 @@ test-compiled: setup ## Run those tests that exercise the rings on the compiled 
 
 test-pipeline: kafka copy-sources pipeline-copy ## Run the pipeline's tests, on Spark
 
-pipeline-copy: PRIORITY := $(AFTER_FLOWS)
+pipeline-copy: PRIORITY := $(LONGEST)
 pipeline-copy: kafka
 	$(IN_COPY) pytest tests/pipeline -m "not timed"
 
@@ -119,7 +120,7 @@ integration-in-turn: setup
 	exit $$failed
 
 integration-untimed: setup
-	$(AFTER_FLOWS) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
+	$(WITH_KAFKA) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
 # A move of replicas beside a flow of clients: each of both uses less than a core.
 integration-timed: setup

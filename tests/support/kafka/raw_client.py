@@ -54,14 +54,16 @@ class RawClient:
         self.close()
 
     def send(self, request: Any, *, expects_response: bool = True) -> float:
-        """Send a request; return the time at which its last byte was sent. `expects_response` is false for
-        acks=0.
+        """Send a request; return a time before its last byte was sent, however late this process goes on
+        afterwards. `expects_response` is false for acks=0.
         """
         self._sent += 1
         if expects_response:
             self._awaited.append((self._sent, response_type(request.__api_key__, request.__version__)))
-        self.send_bytes(request_frame(request, self._sent, self._client_id))
-        return time.monotonic()
+        frame = request_frame(request, self._sent, self._client_id)
+        before = time.monotonic()
+        self.send_bytes(frame)
+        return before
 
     def send_bytes(self, data: bytes) -> None:
         self._socket.sendall(data)
