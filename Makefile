@@ -26,8 +26,7 @@ COPIED_TESTS := $(filter-out $(COMPILED_TESTS),$(FAST_TESTS)) \
 	$(addprefix --ignore=,$(filter-out $(FAST_TESTS),$(COMPILED_TESTS)))
 # With this path a process that a test starts in another folder imports the copy, too.
 IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
-# All tests together use two cores from start to end. What measures a real flow goes first: it needs less than a core,
-# and the others take the rest. The pipeline's tests are one long process, so they go before what has several.
+# The pipeline's tests are one long process, so they go before what has several; unit tests fill what these do not use.
 LONGEST := nice -n 5
 WITH_KAFKA := nice -n 10
 LAST := nice -n 19
@@ -38,7 +37,7 @@ WORKERS ?= 3
 FUZZ_SECONDS ?= 30
 
 .PHONY: help setup kafka demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
-.PHONY: test-pipeline pipeline-copy integration integration-in-turn integration-untimed integration-timed
+.PHONY: test-pipeline pipeline-copy integration integration-untimed integration-timed
 .PHONY: fuzz fuzz-briefly coverage interop bench soak docs lock image clean
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
@@ -56,14 +55,15 @@ kafka: $(INSTALLED)
 demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
 
-# Everything runs side by side, the longest first; what measures a real flow has the higher priority.
+# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it.
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
 test: $(INSTALLED) kafka copy-sources ## Run every check and every test
 	@failed=0; \
 	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
 	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests" --jobs=4 --output-sync=target --keep-going \
-		integration-in-turn pipeline-copy test-copy fuzz-briefly test-compiled lint || failed=1; \
+		integration-untimed pipeline-copy test-copy fuzz-briefly test-compiled lint || failed=1; \
+	$(MAKE) --no-print-directory integration-timed || failed=1; \
 	exit $$failed
 
 # mypy and mypyc cannot open one cache at the same moment (sqlite: "database is locked").
@@ -111,13 +111,6 @@ pipeline-copy: kafka
 	$(IN_COPY) pytest tests/pipeline -m "not timed"
 
 integration: integration-untimed integration-timed ## Run the tests on a real Kafka
-
-integration-in-turn: setup
-	@failed=0; \
-	for tests in integration-untimed integration-timed; do \
-		$(MAKE) --no-print-directory $$tests || failed=1; \
-	done; \
-	exit $$failed
 
 integration-untimed: setup
 	$(WITH_KAFKA) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
