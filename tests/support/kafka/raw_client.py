@@ -13,6 +13,8 @@ from tests.support.messages.kio_messages import LENGTH, read_frame, request_fram
 
 HOST: Final = "127.0.0.1"
 TIMEOUT_SECONDS: Final = 60.0
+LAST_BYTES: Final = 16 << 10
+"""Smaller requests are sent at once."""
 
 
 class Response(NamedTuple):
@@ -38,6 +40,7 @@ class RawClient:
         """`header` is sent before everything else, also before the TLS handshake."""
         self._client_id = client_id
         self._socket = socket.create_connection((host, port), timeout=TIMEOUT_SECONDS)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.sendall(header)
         if tls is not None:
             self._socket = tls.wrap_socket(self._socket, server_hostname=server_name)
@@ -54,15 +57,16 @@ class RawClient:
         self.close()
 
     def send(self, request: Any, *, expects_response: bool = True) -> float:
-        """Send a request; return a time before its last byte was sent, however late this process goes on
-        afterwards. `expects_response` is false for acks=0.
+        """Send a request; return the time just before its last bytes were sent. Afterwards the process may be
+        late to go on, when the response is already here. `expects_response` is false for acks=0.
         """
         self._sent += 1
         if expects_response:
             self._awaited.append((self._sent, response_type(request.__api_key__, request.__version__)))
         frame = request_frame(request, self._sent, self._client_id)
+        self.send_bytes(frame[:-LAST_BYTES])
         before = time.monotonic()
-        self.send_bytes(frame)
+        self.send_bytes(frame[-LAST_BYTES:])
         return before
 
     def send_bytes(self, data: bytes) -> None:
