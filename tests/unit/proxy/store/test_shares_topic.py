@@ -37,6 +37,7 @@ class Follower:
     """What a process reads of the topic."""
 
     tasks: Tasks = field(default_factory=Tasks)
+    topics: list[SharesTopic] = field(default_factory=list)
     seen: list[tuple[int, int, int]] = field(default_factory=list)
     """Number, offset and time of each report."""
     begun_anew: int = 0
@@ -45,8 +46,14 @@ class Follower:
 
     def follow(self, broker: LogBroker, cluster: str = "") -> SharesTopic:
         topic = SharesTopic(ClusterAccess((broker.address,), 5.0), broker.topic, self.tasks, cluster)
+        self.topics.append(topic)
         self.tasks.start(topic.run(self._see, self._begin_anew))
         return topic
+
+    async def end(self) -> None:
+        for topic in self.topics:
+            await topic.close()
+        await self.tasks.cancel()
 
     def _see(self, report: Report, offset: int, timestamp_ms: int) -> None:
         if self.failures:
@@ -61,7 +68,7 @@ class Follower:
 async def follower() -> AsyncIterator[Follower]:
     follower = Follower()
     yield follower
-    await follower.tasks.cancel()
+    await follower.end()
 
 
 async def test_reports_come_back_with_their_offsets_and_the_brokers_time(follower: Follower) -> None:

@@ -25,6 +25,7 @@ from tests.support.waiting import wait_until
 
 FEW = 12
 CONNECTIONS = 200
+IDLE_SECONDS = 600
 
 
 def worker(counts: ConnectionCounts) -> WorkerCount:
@@ -168,7 +169,12 @@ async def test_connections_go_to_all_workers_evenly_and_none_is_rejected_while_o
     tmp_path: Path,
 ) -> None:
     async with MetadataBroker() as broker:
-        settings = {"workers": 2, "quotas": {"store": "none"}}
+        # The connections send nothing, and the proxy would close them after handshake_seconds.
+        settings = {
+            "workers": 2,
+            "quotas": {"store": "none"},
+            "limits": {"handshake_seconds": IDLE_SECONDS},
+        }
         proxy = ProxyProcess(tmp_path, join_address(*broker.address), settings=settings)
         try:
             await asyncio.to_thread(story, proxy)
