@@ -1,4 +1,4 @@
-"""Each attack in docs/security.md has its defense, what Kafka does, and tests that exist."""
+"""Each attack in docs/attacks.md has its defense, what Kafka does, and tests that exist."""
 
 import re
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Final
 import pytest
 
 TESTS: Final = Path(__file__).parents[2]
-PAGE: Final = TESTS.parent / "docs/security.md"
+PAGE: Final = TESTS.parent / "docs/attacks.md"
 ATTACKS: Final = [
     line.strip("| ").split(" | ")
-    for line in PAGE.read_text().partition("### Each attack")[2].splitlines()
-    if line.startswith("| ")
-][1:]
+    for line in PAGE.read_text().partition("## Each attack")[2].splitlines()
+    if line.startswith("| ") and not line.startswith("| attack ")
+]
 TEST: Final = re.compile(r"`([\w/]+(?:\.py)?)`(?: \(([^)]*)\))?")
 STORIES: Final = TESTS / "support/stories/debt_attacks.py"
 """It has the names of the attacks with debts."""
