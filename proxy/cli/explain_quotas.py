@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from proxy.cli.admin_port import AdminPort
 from proxy.cli.quotas.entity import show_name
 from proxy.cli.quotas.values import show_time, show_value
-from proxy.cli.top import AdminPort
 
 PAGE: Final = "/api/explain"
 Explained = Mapping[str, Any]

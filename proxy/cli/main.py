@@ -20,7 +20,7 @@ from proxy.errors import QuotaProxyError, SettingsError
 from proxy.telemetry import log
 
 if TYPE_CHECKING:
-    from proxy.cli.top import AdminPort
+    from proxy.cli.admin_port import AdminPort
 
 config_option = click.option(
     "--config",
@@ -142,7 +142,7 @@ def _admin_port(url: str, token_file: str | None, ca: str | None) -> "AdminPort"
         raise click.BadParameter(
             f"expected http://HOST:PORT or https://HOST:PORT, got {url!r}", param_hint="--admin"
         )
-    from proxy.cli.top import AdminPort
+    from proxy.cli.admin_port import AdminPort
     from proxy.security.secrets import read_secret
 
     token = None if token_file is None else read_secret(token_file, None)

@@ -1,94 +1,56 @@
 """`quota-proxy top`: the buckets of a running proxy as a table, throttled ones first."""
 
-import http.client
-import json
-import ssl
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from proxy.cli.admin_port import AdminPort
 from proxy.cli.quotas.entity import show_name
 from proxy.cli.quotas.output import NOTHING, columns
-from proxy.errors import SettingsError, UpstreamUnavailable
-from proxy.upstream.failures import explain
+from proxy.errors import UpstreamUnavailable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Bucket = Mapping[str, Any]
 """An object of /api/quotas."""
-PAGE: Final = "/api/quotas"
-SECONDS: Final = 5.0
-"""Timeout of a request to the admin port."""
-HEAD: Final = ("QUOTA", "ENTITY", "BROKER", "LIMIT/S", "NOW/S", "USED", "WAITED", "STATE")
+QUOTAS: Final = "/api/quotas"
+SHARES: Final = "/api/shares"
+_HEAD: Final = ("QUOTA", "ENTITY", "BROKER", "LIMIT/S", "SHARE/S", "NOW/S", "USED", "WAITED", "STATE")
+_SHARE: Final = _HEAD.index("SHARE/S")
 _AROUND: Final = 3
 """Lines of the screen without a bucket: the head, the summary and the cursor."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+_WHOLE: Final = 0.999
+"""A share of at least this part of the limit is the whole limit."""
 
 
-class AdminPort:
-    """The admin port of a proxy."""
-
-    def __init__(self, url: str, token: str | None = None, ca: str | None = None) -> None:
-        """`url` is that of the port. `ca` is a file with the authorities for its certificate; None: those of
-        the system. Raises SettingsError.
-        """
-        self.url: Final = url.rstrip("/").removesuffix(PAGE)
-        self._headers: Final = {} if token is None else {"Authorization": f"Bearer {token}"}
-        try:
-            self._tls: Final = ssl.create_default_context(cafile=ca) if url.startswith("https:") else None
-        except OSError as error:
-            why = "expected PEM" if isinstance(error, ssl.SSLError) else error.strerror
-            raise SettingsError(f"cannot use --ca {ca}: {why}") from error
-
-    def buckets(self) -> list[Bucket]:
-        """The current buckets. Raises UpstreamUnavailable."""
-        found: list[Bucket] = self.get(PAGE, "quotas")
-        return found
-
-    def get(self, path: str, key: str) -> Any:
-        """The value of a key in a page's JSON. Raises UpstreamUnavailable."""
-        request = urllib.request.Request(self.url + path, headers=self._headers)  # noqa: S310
-        try:
-            # The command accepts http and https only.
-            with urllib.request.urlopen(request, timeout=SECONDS, context=self._tls) as response:  # noqa: S310
-                return json.load(response)[key]
-        except urllib.error.HTTPError as error:
-            said = _reason(error)
-            error.close()
-            hint = "; a token is required: set --token-file" if error.code == 401 else ""
-            raise UpstreamUnavailable(f"{self.url} responds {error.code} {said}{hint}") from error
-        except urllib.error.URLError as error:
-            reason = error.reason if isinstance(error.reason, Exception) else error
-            raise self._unreachable(explain(reason, SECONDS)) from error
-        except OSError as error:
-            raise self._unreachable(explain(error, SECONDS)) from error
-        except (ValueError, KeyError, TypeError, http.client.HTTPException) as error:
-            raise self._unreachable("the response is not from a quota proxy") from error
-
-    def _unreachable(self, why: str) -> UpstreamUnavailable:
-        return UpstreamUnavailable(f"{self.url}: {why}; set --admin to the proxy's admin port (admin.port)")
+def table(port: AdminPort, most: int | None = None) -> list[str]:
+    """Read the buckets, and return them as a table. Raises UpstreamUnavailable."""
+    buckets = port.get(QUOTAS, "quotas")
+    instances = port.get(SHARES, "instances") if any(map(_is_shared, buckets)) else ()
+    return lines(buckets, most, [str(each["instance"]) for each in instances])
 
 
-def _reason(error: urllib.error.HTTPError) -> str:
-    """The proxy's own reason, else that of HTTP."""
-    try:
-        return str(json.load(error)["error"])
-    except (ValueError, KeyError, TypeError, OSError):
-        return error.reason
+def lines(buckets: Sequence[Bucket], most: int | None = None, instances: Iterable[str] = ()) -> list[str]:
+    """Return the table, with at most `most` buckets, and a summary line.
 
-
-def lines(buckets: Sequence[Bucket], most: int | None = None) -> list[str]:
-    """Return the table, with at most `most` buckets, and a summary line."""
+    instances: the names of the proxies that share limits. The table has the shares of this one if a share is
+    less than its limit.
+    """
     shown = sorted(buckets, key=_place)
     if most is not None:
         shown = shown[: max(most, 0)]
+    has_shares = any(map(_is_shared, buckets))
+    rows = [cells if has_shares else _without_share(cells) for cells in map(_row, shown)]
+    head = _HEAD if has_shares else _without_share(_HEAD)
     throttled = sum(bool(bucket["throttled"]) for bucket in buckets)
-    rest = len(buckets) - len(shown)
-    summary = f"{len(buckets)} buckets, {throttled} throttled"
-    return [*columns(HEAD, map(_row, shown)), summary + (f"; {rest} are not shown" if rest else "")]
+    summary = [f"{len(buckets)} buckets, {throttled} throttled"]
+    if len(buckets) > len(shown):
+        summary.append(f"{len(buckets) - len(shown)} are not shown")
+    if names := ", ".join(map(show_name, instances)):
+        summary.append(f"limits are shared by {names}")
+    return [*columns(head, rows), "; ".join(summary)]
 
 
 def _row(bucket: Bucket) -> list[str]:
@@ -103,6 +65,7 @@ def _row(bucket: Bucket) -> list[str]:
         entity or NOTHING,
         NOTHING if broker is None else str(broker),
         _amount(kind, bucket["limit"]),
+        _amount(kind, bucket["share"]),
         _amount(kind, bucket["rate"]),
         f"{_used(bucket):.0%}",
         f"{bucket['throttle_seconds']:.1f} s",
@@ -110,15 +73,24 @@ def _row(bucket: Bucket) -> list[str]:
     ]
 
 
+def _without_share(cells: Sequence[str]) -> Sequence[str]:
+    return (*cells[:_SHARE], *cells[_SHARE + 1 :])
+
+
+def _is_shared(bucket: Bucket) -> bool:
+    """Whether this proxy has only a part of the limit."""
+    return float(bucket["share"]) < float(bucket["limit"]) * _WHOLE
+
+
 def _place(bucket: Bucket) -> tuple[bool, float, str]:
-    """Sort key: throttled buckets first, then by the used part of the limit."""
+    """Sort key: throttled buckets first, then by the used part of the share."""
     return not bucket["throttled"], -_used(bucket), str(bucket["entity"])
 
 
 def _used(bucket: Bucket) -> float:
-    """The rate as a part of the limit."""
-    limit = float(bucket["limit"])
-    return float(bucket["rate"]) / limit if limit > 0.0 else 0.0
+    """The rate as a part of what this proxy may use of the limit."""
+    share = float(bucket["share"])
+    return float(bucket["rate"]) / share if share > 0.0 else 0.0
 
 
 def _amount(kind: str, value: float) -> str:
@@ -134,7 +106,7 @@ def _amount(kind: str, value: float) -> str:
 
 def show(port: AdminPort, console: "Console") -> None:
     """Print the table once. Raises UpstreamUnavailable."""
-    for line in lines(port.buckets()):
+    for line in table(port):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -149,14 +121,14 @@ def follow(
     from rich.live import Live
     from rich.text import Text
 
-    text = "\n".join(lines(port.buckets(), console.height - _AROUND))
+    text = "\n".join(table(port, console.height - _AROUND))
     with Live(Text(text), console=console, screen=True, auto_refresh=False) as live:
         try:
             while True:
                 live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)
                 pause(interval)
                 try:
-                    text = "\n".join(lines(port.buckets(), console.height - _AROUND))
+                    text = "\n".join(table(port, console.height - _AROUND))
                 except UpstreamUnavailable as error:
                     text = f"{error}\nRetrying every {interval:g} s; Ctrl-C exits."
         except KeyboardInterrupt:

@@ -1,7 +1,6 @@
 """`quota-proxy top`, before an admin port that is made up."""
 
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -12,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from proxy.cli.admin_port import AdminPort
 from proxy.cli.main import main
-from proxy.cli.top import AdminPort, follow, lines
+from proxy.cli.top import follow, lines, table
 from proxy.errors import UpstreamUnavailable
 
 
@@ -24,6 +24,7 @@ def bucket(kind: str = "producer_byte_rate", **values: Any) -> dict[str, Any]:
         "entity": {"user": "alice"},
         "mode": "enforce",
         "limit": 1048576.0,
+        "share": values.get("limit", 1048576.0),
         "rate": 524288.0,
         "throttled": False,
         "throttled_requests": 0,
@@ -34,18 +35,18 @@ def bucket(kind: str = "producer_byte_rate", **values: Any) -> dict[str, Any]:
 
 
 class Server:
-    """Says what `page` is, to who shows `token` where there is one."""
+    """Sends `pages` to a client that sends `token`, if there is one."""
 
     def __init__(self) -> None:
-        self.page: object = {"quotas": []}
+        self.pages: dict[str, object] = {"/api/quotas": {"quotas": []}}
         self.token = ""
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 allowed = not server.token or self.headers["Authorization"] == f"Bearer {server.token}"
-                body = json.dumps(server.page).encode()
-                self.send_response(200 if allowed and self.path == "/api/quotas" else 401)
+                body = json.dumps(server.pages.get(self.path)).encode()
+                self.send_response(200 if allowed and self.path in server.pages else 401)
                 self.end_headers()
                 self.wfile.write(body if allowed else b"")
 
@@ -100,8 +101,20 @@ def test_buckets_beyond_the_screen_are_counted() -> None:
     assert lines([bucket()] * 5, -1) == lines([bucket()] * 5, 0)
 
 
+def test_shares_are_shown_if_proxies_share_limits(server: Server) -> None:
+    """Used is a part of what this proxy may use."""
+    server.pages["/api/quotas"] = {"quotas": [bucket(share=524288.0), bucket("request_percentage", limit=50)]}
+    server.pages["/api/shares"] = {"instances": [{"instance": "a, b"}, {"instance": "c"}]}
+    assert [" ".join(line.split()) for line in table(AdminPort(server.url))] == [
+        "QUOTA ENTITY BROKER LIMIT/S SHARE/S NOW/S USED WAITED STATE",
+        "request_percentage user alice 1 50 50 5.243e+05 1048576% 0.0 s",
+        "producer_byte_rate user alice 1 1 MiB 512 KiB 512 KiB 100% 0.0 s",
+        '2 buckets, 0 throttled; limits are shared by "a, b", c',
+    ]
+
+
 def test_once_prints_the_table(server: Server) -> None:
-    server.page = {"quotas": [bucket(throttled=True)]}
+    server.pages["/api/quotas"] = {"quotas": [bucket(throttled=True)]}
     result = CliRunner().invoke(main, ["top", "--admin", server.url])
     assert (result.exit_code, result.stderr) == (0, "")
     assert "alice" in result.stdout
@@ -121,7 +134,7 @@ def test_token_is_sent(server: Server, tmp_path: Path) -> None:
 
 
 def test_other_servers_are_reported(server: Server) -> None:
-    server.page = ["something else"]
+    server.pages["/api/quotas"] = ["something else"]
     for url, says in (
         (server.url, "is not from a quota proxy"),
         ("http://127.0.0.1:1", "127.0.0.1:1: Connection refused"),
@@ -130,27 +143,6 @@ def test_other_servers_are_reported(server: Server) -> None:
         assert result.exit_code == 1
         assert says in result.stderr
         assert "set --admin" in result.stderr
-
-
-@pytest.mark.parametrize(
-    "response",
-    [b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"],
-    ids=["another protocol", "cut off"],
-)
-def test_what_is_no_http_is_reported(response: bytes) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def respond() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(response)
-
-        thread = threading.Thread(target=respond)
-        thread.start()
-        with pytest.raises(UpstreamUnavailable, match="is not from a quota proxy"):
-            AdminPort(f"http://127.0.0.1:{listening.getsockname()[1]}").buckets()
-        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -176,7 +168,9 @@ def test_follow_retries_later_requests(server: Server) -> None:
     def pause(seconds: float) -> None:
         nonlocal looks
         looks += 1
-        server.page = {1: ["away"], 2: {"quotas": [bucket(entity={"user": "bob"})]}}.get(looks)
+        server.pages["/api/quotas"] = {1: ["away"], 2: {"quotas": [bucket(entity={"user": "bob"})]}}.get(
+            looks
+        )
         if looks == 3:
             raise KeyboardInterrupt
 

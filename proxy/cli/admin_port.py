@@ -1,0 +1,63 @@
+"""The admin port of a running proxy, as the commands read it."""
+
+import http.client
+import json
+import ssl
+import urllib.error
+import urllib.request
+from typing import Any, Final
+
+from proxy.errors import SettingsError, UpstreamUnavailable
+from proxy.upstream.failures import explain
+
+SECONDS: Final = 5.0
+"""Timeout of a request."""
+_BUCKETS: Final = "/api/quotas"
+"""A page that users may give for the port."""
+
+
+class AdminPort:
+    """The admin port of a proxy."""
+
+    def __init__(self, url: str, token: str | None = None, ca: str | None = None) -> None:
+        """`url` is that of the port. `ca` is a file with the authorities for its certificate; None: those of
+        the system. Raises SettingsError.
+        """
+        self.url: Final = url.rstrip("/").removesuffix(_BUCKETS)
+        self._headers: Final = {} if token is None else {"Authorization": f"Bearer {token}"}
+        try:
+            self._tls: Final = ssl.create_default_context(cafile=ca) if url.startswith("https:") else None
+        except OSError as error:
+            why = "expected PEM" if isinstance(error, ssl.SSLError) else error.strerror
+            raise SettingsError(f"cannot use --ca {ca}: {why}") from error
+
+    def get(self, path: str, key: str) -> Any:
+        """The value of a key in a page's JSON. Raises UpstreamUnavailable."""
+        request = urllib.request.Request(self.url + path, headers=self._headers)  # noqa: S310
+        try:
+            # The command accepts http and https only.
+            with urllib.request.urlopen(request, timeout=SECONDS, context=self._tls) as response:  # noqa: S310
+                return json.load(response)[key]
+        except urllib.error.HTTPError as error:
+            said = _reason(error)
+            error.close()
+            hint = "; a token is required: set --token-file" if error.code == 401 else ""
+            raise UpstreamUnavailable(f"{self.url} responds {error.code} {said}{hint}") from error
+        except urllib.error.URLError as error:
+            reason = error.reason if isinstance(error.reason, Exception) else error
+            raise self._unreachable(explain(reason, SECONDS)) from error
+        except OSError as error:
+            raise self._unreachable(explain(error, SECONDS)) from error
+        except (ValueError, KeyError, TypeError, http.client.HTTPException) as error:
+            raise self._unreachable("the response is not from a quota proxy") from error
+
+    def _unreachable(self, why: str) -> UpstreamUnavailable:
+        return UpstreamUnavailable(f"{self.url}: {why}; set --admin to the proxy's admin port (admin.port)")
+
+
+def _reason(error: urllib.error.HTTPError) -> str:
+    """The proxy's own reason, else that of HTTP."""
+    try:
+        return str(json.load(error)["error"])
+    except (ValueError, KeyError, TypeError, OSError):
+        return error.reason
