@@ -85,7 +85,8 @@ def worker(
 
     with gc_paused():
         import_kio()
-        from proxy.cli.serve import FromSupervisor, serve_worker
+        from proxy.cli.serve import serve_worker
+        from proxy.server.workers.starts import FromSupervisor
 
     try:
         sys.exit(serve_worker(path, log_level, FromSupervisor(number, channel, ports, counts, place)))

@@ -4,8 +4,9 @@ import logging
 import platform
 import signal
 import socket
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import proxy
 from proxy.cli.check import read_configuration
@@ -16,25 +17,13 @@ from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.passed_sockets import passed_sockets
 from proxy.telemetry import log
 
+if TYPE_CHECKING:
+    from proxy.server.workers.starts import FromSupervisor
+
 logger = logging.getLogger(__name__)
 
 
-class FromSupervisor(NamedTuple):
-    """What a worker gets.
-
-    number: counts the workers from 1.
-    channel, ports: the descriptors of the sockets that are connected to the supervisor.
-    counts, place: the descriptor of ConnectionCounts, and the worker's place there.
-    """
-
-    number: int
-    channel: int
-    ports: int
-    counts: int
-    place: int
-
-
-def serve_worker(path: Path, log_level: str, given: FromSupervisor) -> int:
+def serve_worker(path: Path, log_level: str, given: "FromSupervisor") -> int:
     """Serve as one of several workers; return the exit code. Raises QuotaProxyError."""
     _ignore_signals()
     number = given.number
@@ -66,10 +55,23 @@ def _ignore_signals() -> None:
 
 
 def _supervise(settings: Settings, path: Path, log_level: str, early: EarlyPorts) -> int:
-    from proxy.server.workers.supervisor import supervise
+    with gc_paused():
+        from proxy.server.workers.supervisor import supervise
 
     _set_up_log(settings, path, log_level, "supervisor")
-    return supervise(settings, path, log_level, early)
+    return supervise(settings, path, log_level, early, partial(_import_for_workers, settings), serve_worker)
+
+
+def _import_for_workers(settings: Settings) -> None:
+    """Import what a worker would import before it serves."""
+    with gc_paused():
+        import proxy.server.app
+        import proxy.server.workers.link
+
+        if settings.quotas.store != "none":
+            import proxy.store.kafka_topic
+        if settings.shares is not None:
+            import proxy.store.shares_topic  # noqa: F401
 
 
 def _set_up_log(settings: Settings, path: Path, log_level: str, process: str = "") -> None:
@@ -88,12 +90,16 @@ def serve(path: Path, log_level: str) -> int:
     with gc_paused():
         configuration = read_configuration(path, kinds)
         early = EarlyPorts(passed_sockets())
-        if configuration.settings.worker_count > 1:
-            return _supervise(configuration.settings, path, log_level, early)
-        early.open(configuration.settings)
+    settings = configuration.settings
+    if settings.worker_count > 1:
+        # Each worker reads the file.
+        del configuration
+        return _supervise(settings, path, log_level, early)
+    early.open(settings)
+    with gc_paused():
         # Imported when the ports listen: this takes as long as everything before it.
         from proxy.server.app import build, run
-    _set_up_log(configuration.settings, path, log_level)
+    _set_up_log(settings, path, log_level)
     process = build(configuration, kinds, path, early)
     # Only the store keeps the quotas of the file, so that a reload releases the previous ones.
     del configuration

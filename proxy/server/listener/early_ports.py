@@ -86,6 +86,12 @@ class EarlyPorts:
             bound.close()
         self._waiting.clear()
 
+    def close_passed(self) -> None:
+        """Close the passed sockets of this process that nothing serves; the service manager's stay open."""
+        for bound in self._passed.values():
+            bound.close()
+        self._passed.clear()
+
 
 def early_ports(settings: Settings, listener: Listener) -> list[int]:
     """The ports that listen before the brokers are known."""

@@ -3,16 +3,13 @@
 import asyncio
 import contextlib
 import signal
-import socket
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Final, Self
 
 from proxy.server.workers.channel import Appended, Ask, Channel, LastMetrics, WorkerReply
-from proxy.server.workers.connection_counts import ConnectionCounts
 from proxy.server.workers.ports import KeptPorts
+from proxy.server.workers.starts import Child, Started
 
 REPLY_SECONDS: Final = 1.0
 """For how long the supervisor waits for a reply: a suspended worker gives none."""
@@ -24,7 +21,7 @@ class WorkerProcess:
     def __init__(
         self,
         number: int,
-        process: asyncio.subprocess.Process,
+        process: Child,
         channel: Channel,
         close: Callable[[], None],
         place: int,
@@ -48,32 +45,11 @@ class WorkerProcess:
         self._waiting: Final[dict[int, asyncio.Future[bytes]]] = {}
 
     @classmethod
-    async def start(
-        cls, number: int, path: Path, log_level: str, kept: KeptPorts, counts: ConnectionCounts
-    ) -> Self:
-        """Start the process for the configuration file `path`. Raises OSError."""
-        channel, far_channel = socket.socketpair()
-        ports, far_ports = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        kept.attach(ports)
-        options: dict[str, object] = {"--config": path, "--log-level": log_level, "--number": number}
-        passed = {"--channel": far_channel.fileno(), "--ports": far_ports.fileno()}
-        passed |= {"--counts": counts.descriptor}
-        place = counts.take()
-        options |= passed | {"--place": place}
-        with far_channel, far_ports:
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    # -P: no module of the current folder takes the place of one of the proxy's.
-                    *(sys.executable, "-P", "-m", "proxy", "worker"),
-                    *(str(part) for option in options.items() for part in option),
-                    pass_fds=tuple(passed.values()),
-                )
-            except OSError:
-                counts.give_back(place)
-                kept.detach(ports)
-                channel.close()
-                raise
-        return cls(number, process, await Channel.over(channel), partial(kept.detach, ports), place)
+    async def of(cls, started: Started, kept: KeptPorts) -> Self:
+        """Serve a process that has started, from now on."""
+        kept.attach(started.ports)
+        channel = await Channel.over(started.channel)
+        return cls(started.number, started.child, channel, partial(kept.detach, started.ports), started.place)
 
     @property
     def pid(self) -> int:

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import signal
+import socket
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,6 +24,7 @@ from proxy.server.workers.ports import KeptPorts
 from proxy.server.workers.process import WorkerProcess
 from proxy.server.workers.rolling_restart import RollingRestart
 from proxy.server.workers.share_log import ShareLog
+from proxy.server.workers.starts import FromSupervisor, Started, fork_workers, spawn
 from proxy.tasks import Tasks, every
 from proxy.upstream.addresses import join_address
 
@@ -37,6 +40,9 @@ STEADY_SECONDS: Final = 10.0
 STATUS_SECONDS: Final = 0.5
 PORTS_SECONDS: Final = 0.1
 """How often the supervisor looks for listeners that no worker serves."""
+SITE_WAITS_SECONDS: Final = 0.5
+"""For how long the admin port waits for the ports for clients. Without a broker, they do not open."""
+POLL_SECONDS: Final = 0.01
 COUNT_SECONDS: Final = 10.0
 """How often the supervisor takes the workers' metrics: a killed worker loses what it counted since."""
 KILL_SECONDS: Final = 7.0
@@ -44,27 +50,57 @@ KILL_SECONDS: Final = 7.0
 events and end."""
 
 
-def supervise(settings: Settings, path: Path, log_level: str, passed: EarlyPorts) -> int:
-    """Run the workers until SIGTERM or SIGINT; return the exit code. Raises SettingsError and PortInUse."""
+def supervise(
+    settings: Settings,
+    path: Path,
+    log_level: str,
+    passed: EarlyPorts,
+    prepare: Callable[[], None],
+    serve_worker: Callable[[Path, str, FromSupervisor], int],
+) -> int:
+    """Run the workers until SIGTERM or SIGINT; return the exit code. Raises SettingsError and PortInUse.
+
+    The first workers are forks of this process. `prepare` imports what they need; `serve_worker` serves in
+    each of them, and its exit code is returned there.
+    """
     passed.check_passed(settings)
     ports = KeptPorts(settings, passed)
     ports.open()
-    uvloop.run(Supervisor(settings, path, log_level, ports).serve())
+    admin = listening(settings.admin.bind, settings.admin.port, "admin.port: ")
+    counts = ConnectionCounts(settings.worker_count)
+    started = fork_workers(settings, counts, prepare)
+    if isinstance(started, FromSupervisor):
+        admin.close()
+        ports.close()
+        passed.close_passed()
+        return serve_worker(path, log_level, started)
+    uvloop.run(Supervisor(settings, path, log_level, ports, admin, counts, started).serve())
     return 0
 
 
 class Supervisor:
     """The parent of all workers."""
 
-    def __init__(self, settings: Settings, path: Path, log_level: str, ports: KeptPorts) -> None:
-        """Listen at the admin port. Raises PortInUse."""
+    def __init__(
+        self,
+        settings: Settings,
+        path: Path,
+        log_level: str,
+        ports: KeptPorts,
+        admin: socket.socket,
+        counts: ConnectionCounts,
+        started: Sequence[Started],
+    ) -> None:
+        """`admin` listens at the admin port; `started` are the workers that run already."""
         self._settings: Final = settings
         self._path: Final = path
         self._log_level: Final = log_level
         self._ports: Final = ports
         self._fleet: Final = Fleet(settings.worker_count)
         self._shares: Final = ShareLog()
-        self._counts: Final = ConnectionCounts(settings.worker_count)
+        self._counts: Final = counts
+        self._started: Final = {each.number: each for each in started}
+        """The processes that have started, and are not followed yet."""
         self._tasks: Final = Tasks()
         self._stop: Final = asyncio.Event()
         self._following: Final[dict[WorkerProcess, asyncio.Task[None]]] = {}
@@ -73,11 +109,11 @@ class Supervisor:
         self._service_manager: Final = ServiceManager()
         self._site: WorkersSite | None = None
         """None until it is imported."""
-        admin = settings.admin
-        self._admin: Final = listening(admin.bind, admin.port, "admin.port: ")
-        self._admin_tls: Final = None if admin.tls is None else server_tls(admin.tls, ("admin", "tls"))
-        scheme = "http" if admin.tls is None else "https"
-        log.info("admin port: %s://%s", scheme, join_address(admin.bind, self._admin.getsockname()[1]))
+        self._admin: Final = admin
+        tls = settings.admin.tls
+        self._admin_tls: Final = None if tls is None else server_tls(tls, ("admin", "tls"))
+        scheme = "http" if tls is None else "https"
+        log.info("admin port: %s://%s", scheme, join_address(settings.admin.bind, admin.getsockname()[1]))
 
     async def serve(self) -> None:
         """Run until a signal, and until all workers have ended then."""
@@ -167,8 +203,11 @@ class Supervisor:
         return worker.how_it_ended
 
     async def _start(self, number: int) -> WorkerProcess:
-        """Start a process for a worker. Raises OSError."""
-        worker = await WorkerProcess.start(number, self._path, self._log_level, self._ports, self._counts)
+        """Start a process for a worker, unless one has started already. Raises OSError."""
+        started = self._started.pop(number, None)
+        if started is None:
+            started = await spawn(number, self._path, self._log_level, self._counts)
+        worker = await WorkerProcess.of(started, self._ports)
         log.info("worker %d: process %d", number, worker.pid)
         for record in self._shares.kept():
             worker.channel.send(record)
@@ -213,6 +252,13 @@ class Supervisor:
             await asyncio.sleep(STATUS_SECONDS if not self._fleet.not_serving() else STATUS_SECONDS / 5)
 
     async def _serve_admin(self) -> None:
+        """Serve the admin port once a worker serves clients, or after SITE_WAITS_SECONDS: the import of its
+        libraries would delay the workers.
+        """
+        time = asyncio.get_running_loop().time
+        latest = time() + SITE_WAITS_SECONDS
+        while self._fleet.problems() and time() < latest:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)
         site = await asyncio.to_thread(_imported)
         self._site = site(self._settings.admin, self._fleet)
         await self._site.serve(self._admin, self._admin_tls)

@@ -62,6 +62,24 @@ def test_a_killed_worker_is_replaced_and_sigterm_ends_all(proxy: ProxyProcess) -
     assert not running(third)
 
 
+def test_the_first_workers_import_nothing_and_their_successors_load_the_installed_version(
+    proxy: ProxyProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start takes the time of one import, whatever the number of workers."""
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+
+    def imports() -> int:
+        return len(proxy.log_lines(r"^import time: .*\| +proxy\.relay\.relay$"))
+
+    proxy.start()
+    wait_replying(proxy)
+    assert imports() == 1
+    os.kill(started(proxy)[0], signal.SIGKILL)
+    wait_until(lambda: len(started(proxy)) == 3, "another worker")
+    wait_replying(proxy)
+    assert imports() == 2
+
+
 def test_workers_that_cannot_start_are_tried_again_ever_later(proxy: ProxyProcess) -> None:
     proxy.start()
     wait_replying(proxy)
