@@ -54,7 +54,7 @@ class Stretch:
 
 
 async def change_replicas(site: Site, plan: Plan, within: float) -> None:
-    """Reassign one partition after the other within so many seconds."""
+    """Reassign one partition after the other, evenly over `within` seconds."""
     client = AIOKafkaClient(bootstrap_servers=site.bootstrap)
     await client.bootstrap()
     began = time.monotonic()

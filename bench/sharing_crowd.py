@@ -88,7 +88,7 @@ class CrowdProcess(Process):
         self.came: list[tuple[float, int, float]] = []
         """When clients of a hot entity came, the entity, and what their first requests may use at once."""
         self.tenths: dict[int, dict[int, float]] = {}
-        """Of each hot entity, what was used in each tenth of a second."""
+        """By hot entity: the use in each tenth of a second."""
         self._connected: dict[int, list[Connection]] = {}
         self._due: list[tuple[float, int, Connection]] = []
         """When each connection is to be served: a heap."""

@@ -41,7 +41,7 @@ def read_limits(bootstrap: str, access: BrokerAccess = PLAINTEXT) -> dict[QuotaE
         try:
             entity = parse_entity({kind: DEFAULT_IN_YAML if name is None else name for kind, name in parts})
         except ValueError:
-            # Of another kind than those that the proxy knows: nothing here concerns it.
+            # A kind that the proxy does not know: nothing here concerns it.
             continue
         limits[entity] = {key: float(value) for key, value in values.items()}
     return limits

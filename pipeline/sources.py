@@ -136,7 +136,7 @@ def read_lines(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def stream_lines(spark: SparkSession, source: Source, most: int | None = None) -> DataFrame:
-    """Read `raw` and PLACE from a Kafka topic as a stream, at most so many records in a batch."""
+    """Read `raw` and PLACE from a Kafka topic as a stream, with a maximum number of records in a batch."""
     limit = {} if most is None else {"maxOffsetsPerTrigger": str(most)}
     return kafka_texts(
         spark.readStream.format("kafka")

@@ -144,7 +144,7 @@ def consumer_group_heartbeat(group: str, names: Iterable[str]) -> bytes:
 
 
 def push_telemetry(size: int) -> bytes:
-    """Metrics of so many bytes, which are no metrics."""
+    """Return metrics of this size, which do not parse."""
     body = bytes(range(16)) + struct.pack(">i", 1) + b"\0\1" + _uvarint(size + 1) + bytes(size) + b"\0"
     return frame(_PUSH_TELEMETRY, 0, body, flexible=True)
 

@@ -25,13 +25,15 @@ class RejectedRequest(Exception):
 
 @functools.lru_cache(maxsize=64)
 def canned_produce(partitions: int) -> bytearray:
-    """The response to a Produce of so many partitions; the sender sets its correlation id."""
+    """Return the response to a Produce of some partitions; the sender sets its correlation id."""
     return bytearray(produce_response(partitions))
 
 
 @functools.lru_cache(maxsize=16)
 def canned_fetch(partitions: int, max_bytes: int) -> bytearray:
-    """The response to a Fetch of so many partitions and bytes in total; every partition has a batch."""
+    """Return the response to a Fetch of some partitions, with `max_bytes` in total; every partition has a
+    batch.
+    """
     return bytearray(fetch_response(partitions, max(max_bytes // partitions, SMALLEST_BATCH)))
 
 

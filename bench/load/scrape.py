@@ -13,7 +13,7 @@ PAGES = ("/metrics", "/api/quotas")
 
 
 def scrape(port: int, seconds: float) -> dict[str, float]:
-    """Scrape for so many seconds."""
+    """Scrape for this number of seconds."""
     count = size = 0
     slowest = 0.0
     end = time.monotonic() + seconds

@@ -105,7 +105,7 @@ class Peer(Protocol):
 
 
 def free_ports(count: int) -> list[int]:
-    """Return so many free loopback ports in ascending order."""
+    """Return free loopback ports in ascending order."""
     sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
     ports = sorted(sock.getsockname()[1] for sock in sockets)
     for sock in sockets:

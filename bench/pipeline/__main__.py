@@ -87,7 +87,7 @@ def _keep(results: Mapping[Key, Result]) -> None:
 
 
 def generate(size: int, form: str, folder: Path, memory: str) -> Path:
-    """Return the folder of so many events over one day; generate it if it is missing."""
+    """Return the folder with this number of events over one day; generate it if it is missing."""
     place = folder / f"{form}-{size}"
     if not (place / "_SUCCESS").exists():
         command = [sys.executable, "-m", "bench.pipeline.generate", "--format", form]

@@ -44,7 +44,7 @@ class Line:
         return self.off <= MOST_OFF
 
     def seconds(self, events: int) -> float:
-        """The seconds for so many events."""
+        """Return the seconds for this number of events."""
         return self.fixed_seconds + self.seconds_per_event * events
 
 

@@ -34,7 +34,7 @@ SESSION_MS: Final = 900_000
 """How long a client uses a partition."""
 EVENTS_PER_TENANT: Final = 1000
 WITHOUT_TOPIC: Final = 5
-"""One event of so many has no topic."""
+"""One in this many events has no topic."""
 DELIVERED_TWICE: Final = 0.01
 PER_TASK: Final = 2_000_000
 _START: Final = "interval_start_ms"

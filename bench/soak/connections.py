@@ -73,7 +73,7 @@ def _all(**said: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _samples(pid: int, seconds: int) -> list[int]:
-    """Sample the resident memory for so many seconds."""
+    """Sample the resident memory for this number of seconds."""
     until = time.monotonic() + seconds
     samples = [resident(pid)]
     while time.monotonic() < until:

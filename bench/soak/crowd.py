@@ -139,7 +139,7 @@ class Watched:
 
 @contextmanager
 def crowd(bootstrap: str, topic: str, count: int, every: float = 0.0) -> Iterator[Watched]:
-    """Keep so many connections open while the block runs; then `said` has their measurements."""
+    """Keep connections open while the block runs; then `said` has their measurements."""
     command = [sys.executable, "-m", "bench.soak.crowd", bootstrap, topic, str(count), str(every)]
     watched = Watched()
     with subprocess.Popen(

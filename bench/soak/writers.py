@@ -203,7 +203,7 @@ def running(writers: Sequence[Writer]) -> Iterator[None]:
 
 
 def go_on(writers: Sequence[Writer], messages: int = 50) -> None:
-    """Wait until each writer has so many more acknowledgements."""
+    """Wait until each writer has this many more acknowledgements."""
     wanted = [len(writer.done.numbers) + messages for writer in writers]
 
     def behind() -> list[str]:

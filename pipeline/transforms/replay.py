@@ -51,7 +51,7 @@ from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.views import RequestView, ResponseView
 
 _SURELY: Final = 0.99
-"""The part of a limit that nobody exceeds even if sizes are rounded up to whole bytes."""
+"""The part of a limit that no client exceeds, even if sizes are rounded up to whole bytes."""
 _SIZE_FIELD: Final = 4
 _TENANT: Final = ("cluster", "user", "client_id")
 

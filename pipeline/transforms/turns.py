@@ -43,7 +43,7 @@ def _is_long(interval: Interval) -> bool:
 
 
 def _free(ends: Sequence[float], now: float, count: int) -> Sequence[int]:
-    """Return so many connections whose waits have ended, or else new ones, or else those that wait."""
+    """Return `count` connections: those whose waits have ended, then new ones, then those that wait."""
     free = [place for place, end in enumerate(ends) if end < now][:count]
     new = range(len(ends), min(len(ends) + count - len(free), MOST_CONNECTIONS))
     others = range(count - len(free) - len(new))

@@ -79,7 +79,7 @@ class Tally:
                 self.bind(quota, seconds)
 
     def bind(self, quota: str, seconds: float) -> None:
-        """Count that a quota throttled a request for so many seconds, or rejected it (0.0)."""
+        """Count that a quota throttled a request for some seconds, or rejected it (0.0)."""
         quotas = self.quotas
         if quotas is None:
             self.quotas = {quota: seconds}
@@ -159,7 +159,7 @@ class ClientUsage:
         """The tally of the last partition, if it is one of these."""
 
     def count_request(self, api_key: native, size: int) -> None:
-        """Count a request, and its frame of so many bytes."""
+        """Count a request, and the bytes of its frame."""
         tally = self._api(api_key)
         tally.requests += 1
         tally.bytes_in += size

@@ -8,7 +8,9 @@ from proxy.wire.views import ResponseView
 
 @final
 class BrokerErrors:
-    """Of one connection. It counts what the relay reads anyway, and no errors of the proxy's own."""
+    """The counter of one connection. It counts errors in responses that the relay reads, and none of the
+    proxy's own.
+    """
 
     __slots__ = ("_node_id", "_traffic")
 

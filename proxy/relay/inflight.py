@@ -77,7 +77,7 @@ class InFlight:
 
     @property
     def full(self) -> bool:
-        """Whether so many responses are outstanding that the relay reads no further request."""
+        """Whether the relay reads no further request, because too many responses are outstanding."""
         return self._count >= MAX_IN_FLIGHT
 
     @property

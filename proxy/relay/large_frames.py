@@ -50,7 +50,7 @@ class LargeFrames:
         return self._last_ticket
 
     def leave(self, client: ClientKey, ticket: int) -> None:
-        """Remove a ticket: its request waits no longer."""
+        """Remove a ticket: its request has stopped waiting."""
         tickets = self._line.get(client)
         if tickets is not None:
             tickets.pop(ticket, None)
@@ -138,7 +138,7 @@ class LargeFrame:
         return True
 
     def leave(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         if self._ticket != 0:
             self._frames.leave(self._client, self._ticket)
             self._ticket = 0

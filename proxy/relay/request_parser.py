@@ -60,7 +60,7 @@ class RequestParser:
         Raises RelayError if the client must be a broker, and no broker sends such a request.
         """
         if self._between_brokers and header.api_key in CHANGES_OF_CLIENTS:
-            raise RelayError(NOT_A_BROKER, f"{api_name(header.api_key)} comes from no broker")
+            raise RelayError(NOT_A_BROKER, f"brokers do not send {api_name(header.api_key)}")
         if not self._engine.covers(header.api_key):
             return None
         size = frame.size - LENGTH_SIZE

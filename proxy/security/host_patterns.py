@@ -12,7 +12,7 @@ _IN_LABEL: Final = "[a-z0-9_-]*"
 that IDNA turns into a dot.
 """
 _LONGEST_LABEL: Final = 63
-"""Of DNS."""
+"""The maximum length of a label in DNS."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*\.?")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
 _PORT: Final = re.compile(r"(?:\[(?P<bracketed>[^\]]*)\]|(?P<host>[^:\[\]]*)):(?P<port>\d{1,5})")

@@ -12,9 +12,8 @@ FILES_PER_CONNECTION: Final = 2
 
 
 def allow_connections(wanted: int) -> int:
-    """Raise the limit of open files of this process for so many client connections.
-
-    Returns for how many it suffices: `wanted`, or fewer if the hard limit is too low, which is logged.
+    """Raise the limit of open files of this process for `wanted` client connections. Returns for how many it
+    suffices: `wanted`, or fewer if the hard limit is too low, which is logged.
     """
     files = FILES_PER_CONNECTION * wanted + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

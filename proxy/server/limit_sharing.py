@@ -87,7 +87,7 @@ class LimitSharing:
         self.failures = 0
         """How often run() failed."""
         self._failure = ""
-        """Why run() failed lately; empty if it did not."""
+        """Why run() has failed recently; empty if it has not."""
         self._failed_at = 0.0
         self._logged: Final[set[str]] = set()
         """The errors that were logged."""
@@ -300,7 +300,7 @@ class LimitSharing:
                 await self.joined.wait()
         except TimeoutError:
             if not self.joined.is_set():
-                log.warning("sharing: clients are served, and no other process knows of this one yet")
+                log.warning("sharing: serving clients before the other processes know of this one")
             self.joined.set()
 
     def _look_for_namesakes(self) -> None:

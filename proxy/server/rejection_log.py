@@ -66,7 +66,7 @@ class RejectionLog:
                 _, partitions, size = self._logged.get(key, NEVER_LOGGED)
                 log.warning(
                     "broker %d, topic %s: the broker itself rejected %d bytes of records in %d partitions of "
-                    "Produce requests with %s; they are taken out of its rate and the topic's",
+                    "Produce requests with %s; they do not count in the rates of the broker and the topic",
                     node_id,
                     topic,
                     errors.bytes - size,

@@ -62,7 +62,7 @@ class KafkaTopic:
         self._tasks: Final = tasks
         self._cluster: Final = cluster
         self._may_read = True
-        """Whether no fetch was rejected for a missing right lately."""
+        """Whether no recent fetch was rejected for a missing right."""
         self._topic_id: UUID | None = None
         """The id of the topic that `_position` refers to; None: the topic has to be read from its start."""
         self._position = 0

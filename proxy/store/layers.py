@@ -105,7 +105,7 @@ class Layers(Generic[Entity, Value]):
         for entity, values in file.lasting.items():
             if any(entity in quotas for quotas in others):
                 continue
-            # Of nearly all entities of a large file, there is nothing to merge.
+            # For nearly all entities of a large file, there is nothing to merge.
             found = {name: value for name, value in values.items() if value is not None}
             if found:
                 self.effective[entity] = found

@@ -69,7 +69,7 @@ class PublishedLimits:
             self._publish(limits)
 
     def rebuild(self) -> None:
-        """Publish a snapshot that is built anew from all values."""
+        """Publish a snapshot that is built from all values."""
         self._publish(self._built())
 
     def _publish(self, limits: Limits) -> None:

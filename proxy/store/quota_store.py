@@ -349,7 +349,7 @@ class QuotaStore:
         self._arm()
 
     def _replace(self) -> None:
-        """Publish a snapshot that is built anew."""
+        """Build and publish a snapshot."""
         self._published.rebuild()
         self._arm()
 

@@ -80,11 +80,11 @@ def decode_report(value: bytes | None) -> Report:
         record = None if newer else _RECORD.decode(raw)
         head = _HEAD.decode(raw) if record is None else record
     except msgspec.DecodeError as error:
-        raise Unreadable(f"it is no report of a proxy: {error}") from error
+        raise Unreadable(f"not a report of a proxy: {error}") from error
     named = 0 < len(head.instance) <= MAX_NAME and len(head.cluster) <= MAX_NAME
     if head.v < 1 or not named or head.number < 1 or head.read_to < 0:
         raise Unreadable(
-            "it is no report of a proxy: its v, instance, cluster, number or read_to is out of range"
+            "not a report of a proxy: v, instance, cluster, number or read_to is out of range"
         )
     try:
         buckets = [] if record is None else bucket_reports(record.buckets)

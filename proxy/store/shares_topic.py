@@ -163,7 +163,7 @@ class SharesTopic:
         read_at = time()
 
         def is_there() -> bool:
-            # Of an empty log, only this tells that the proxy may read it.
+            # If the log is empty, only this shows that the proxy may read it.
             has_fetched = consumer.highwater(self._partition) is not None
             return has_fetched and self._position >= end
 

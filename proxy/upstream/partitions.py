@@ -45,7 +45,7 @@ def to_grow(known: Iterable[Partitions | None]) -> int | None:
 
 
 class RecentMutations:
-    """The topics that were created, grown or deleted through the proxy lately."""
+    """The topics that were recently created, extended or deleted through the proxy."""
 
     def __init__(self, seconds: float = REMEMBERED_SECONDS, at_most: int = REMEMBERED_AT_MOST) -> None:
         self._seconds: Final = seconds
@@ -79,5 +79,5 @@ class RecentMutations:
         return None if known is None or known[1] <= now - min(within, self._seconds) else known[0]
 
     def name(self, topic_id: bytes) -> str | None:
-        """Return the name of a topic that was created or grown lately."""
+        """Return the name of a topic that was recently created or extended."""
         return self._names.get(topic_id)

@@ -25,7 +25,7 @@ from proxy.wire.metadata_names import MetadataNames
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 5.0
-"""A broker that moves or joins is served within so many seconds, at the cost of one small request each."""
+"""A broker that moves or joins is served within this many seconds, at the cost of one small request each."""
 PARTITIONS_SECONDS: Final = 1.0
 """The same while a quota needs partitions: the broker quota divides a broker's rate among its topics."""
 PARTITIONS_AT_A_TIME: Final = 1000
@@ -38,9 +38,9 @@ fails, and a request for each of them would occupy the proxy and the other broke
 WANTED_AT_MOST: Final = 1000
 """Topics whose names are requested by their ids, while no broker responds; beyond these, all topics are."""
 NAMES_AT_MOST: Final = 500_000
-"""Names that are kept, of topics that exist and of deleted ones; beyond these, the cache starts anew."""
+"""Names that are kept, of topics that exist and of deleted ones. If there are more, the cache is cleared."""
 HIDDEN_AT_MOST: Final = 10_000
-"""Topics that the proxy may not describe: beyond these, they are found out anew."""
+"""Known topics that the proxy may not describe. If there are more, all are forgotten."""
 NAMED_AT_MOST: Final = 10
 """Addresses in a message."""
 METADATA_VERSION: Final = 12
@@ -78,7 +78,7 @@ class ClusterRefresh:
         self.responded: Final = asyncio.Event()
         """Set after the first response, when `seen` has returned."""
         self._requested: Final = asyncio.Event()
-        """Set when the next request, or its earlier time, has to be found out anew."""
+        """Set when the next request, or its time, has to be determined again."""
         self._urgent = False
         """Whether the next request is due at once."""
         self._stale = False

@@ -15,7 +15,7 @@ from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
 
 _FIXED_BYTES: Final = 10
-"""Of a request header: api_key, api_version, correlation_id and the length of client_id."""
+"""The fixed part of a request header: api_key, api_version, correlation_id and the length of client_id."""
 
 
 class Api:

@@ -9,7 +9,7 @@ from proxy.wire.reader import Mark
 NO_ID: Final = b"\0" * 16
 """Kafka's null topic id."""
 NO_PARTITION: Final = -1
-"""Of what concerns no single partition."""
+"""The partition number of bytes that belong to no single partition."""
 NO_BOUND: Final = 1 << 40
 """More partitions than a message can have."""
 HEAD: Final = 0

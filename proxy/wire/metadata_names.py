@@ -41,7 +41,7 @@ class MetadataNames:
         self._in_topic = False
 
     def read(self, most: native) -> bool:
-        """Read on, through so many topics and partitions at most; return whether that was all."""
+        """Read on, through at most this number of topics and partitions; return whether that was all."""
         reader = self._reader
         left = most
         while left > 0:

@@ -89,7 +89,7 @@ class Reader:
         return self.end - self.pos
 
     def ahead(self, offset: native) -> native:
-        """The byte so many bytes ahead, which stays to be read; only if it is one of `there`."""
+        """Return the byte at this distance, without reading it; it must be one of `there`."""
         return self.data[self.pos + offset]
 
     def mark(self) -> Mark:
@@ -172,7 +172,7 @@ class Reader:
     def _advance(self) -> None:
         """Make the next piece the current one; `data` is used up."""
         if self.next_piece >= len(self.pieces):
-            raise Short(f"nothing is there at offset {self.offset}")
+            raise Short(f"no byte at offset {self.offset}")
         piece = self.pieces[self.next_piece]
         self.base += self.end - self.next_at
         self.data = piece

@@ -8,7 +8,7 @@ from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
 
 KNOWN_AT_MOST: Final = 200_000
-"""Beyond this the cache starts anew: topics come and go, and nobody tells which ids are gone."""
+"""If there are more, the cache is cleared: topics come and go, and nothing tells which ids are gone."""
 ASKED_AT_MOST: Final = 500
 """Clients may make ids up: so many are asked for by id until ask_again(). Beyond these, all topics are."""
 PART_OF_ONE: Final = 8

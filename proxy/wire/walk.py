@@ -55,7 +55,7 @@ class Partitioned:
 
 
 def walk(message: Partitioned, reader: Reader, view: View) -> None:
-    """Read on from where the last call came to, until the message ends or the bytes do (Short)."""
+    """Read on from the end of the last call, until the end of the message or of the bytes (Short)."""
     cursor = view.cursor
     while not cursor.done:
         if view.partial:

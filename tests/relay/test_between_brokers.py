@@ -40,7 +40,7 @@ def test_what_is_no_fetch_passes_at_any_version(api_key):
 @pytest.mark.parametrize("api_key", CHANGES_OF_CLIENTS)
 def test_what_no_broker_sends_ends_the_connection(api_key):
     """A client that reaches the listener changes nothing that the proxy would handle on one for clients."""
-    story().client_fails(opaque(7, api_key, 4), reason=NOT_A_BROKER, says="comes from no broker")
+    story().client_fails(opaque(7, api_key, 4), reason=NOT_A_BROKER, says="brokers do not send")
 
 
 def test_api_versions_is_not_cut():

@@ -9,8 +9,8 @@ from proxy.wire.reader import Reader, text
 
 NO_TAGS: Final = b"\x00"
 MAX_MESSAGE_CHARACTERS: Final = 1000
-"""Of an error message: it may quote the request, and a string of a version that is not flexible has 32,767
-bytes at most.
+"""The maximum of an error message: it may quote the request, and a string of a version that is not flexible
+has 32,767 bytes at most.
 """
 
 

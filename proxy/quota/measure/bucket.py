@@ -208,7 +208,9 @@ class Bucket:
         return self.sampled.measure(now) if self.average is None else self.average.measure(now)
 
     def as_new(self, now: float) -> bool:
-        """Whether it limits nobody more than a new bucket: it has all its tokens, or no use in its window."""
+        """Whether it limits clients no more than a new bucket: it has all its tokens, or no use in its
+        window.
+        """
         if self.tokens is not None:
             return self.tokens.full(now)
         allowance = self.allowance

@@ -20,7 +20,7 @@ bounded: if there are more, the least recently used buckets are dropped.
 NAME_BYTES_AT_MOST: Final = 32 << 20
 """Bytes of the names of one quota key's buckets, with the same effect: names of users may be long."""
 _ROOM: Final = 8
-"""One in so many buckets is dropped at once, because finding the least recently used ones sorts all."""
+"""One in this many buckets is dropped at a time, because finding the least recently used ones sorts all."""
 _RESOLVED_AT_MOST: Final = 1 << 18
 """Number of cached look-ups. If there are more, the cache is cleared. Clients choose their client ids."""
 

@@ -180,7 +180,7 @@ class Rejections:
         rejected.tokens.record(size, now)
         seconds = rejected.tokens.throttle_seconds(bucket.limit, now)
         if seconds > max_seconds:
-            # A client that does not heed what is announced adds to the debt, and others would have to pay it.
+            # A client that ignores the announced wait adds to the debt, and others would have to pay it.
             rejected.tokens.record((max_seconds - seconds) * bucket.limit, now)
             seconds = max_seconds
         return seconds

@@ -12,7 +12,7 @@ MAX_STEP_SECONDS: Final = 1.0
 longer step is a jump of a broker's clock, or a time without processes: it must not end every lease at once.
 """
 _HEAP_FACTOR: Final = 16
-"""There are at most so many offsets for each process."""
+"""The maximum number of offsets for each process."""
 
 
 @final

@@ -8,13 +8,14 @@ LONGEST_PAUSE: Final = 1.0
 request, which will wait too. A real producer may need most of a second for that on a busy machine.
 """
 PAUSES: Final = 1.6
-"""It counts for so many of the longest recent pauses. If looks at the bucket find a waiting connection each
-time, their interval is the pause, so that the second look that finds none shows that all have gone.
+"""A connection counts for this multiple of the longest recent pause. If every look at the bucket finds a
+waiting connection, the pause is the interval of the looks, and the second look that finds none shows that all
+have gone.
 """
 _DECAY_SECONDS: Final = 2.0
 """The time constant with which a long pause is forgotten."""
 _RETURN_SECONDS: Final = 2.0
-"""If nothing has waited for this long, what waits then has not paused: it is new demand."""
+"""If no connection has waited for this long, one that then waits is new demand, and not a pause."""
 
 
 @final
@@ -29,7 +30,7 @@ class WaitingConnections:
     def __init__(self) -> None:
         self.count = 0
         self._most_at = 0.0
-        """When so many connections waited."""
+        """When this number of connections waited."""
         self._waited_at = -math.inf
         """When any connection waited."""
         self._pause = LONGEST_PAUSE / PAUSES

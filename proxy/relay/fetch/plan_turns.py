@@ -19,14 +19,14 @@ CLIENTS_AT_MOST: Final = 1000
 
 @final
 class PlanTurns:
-    """Of all connections of a process."""
+    """The turns of all connections of a process."""
 
     def __init__(self) -> None:
         self._free_at: Final[dict[ClientKey, float]] = {}
         """When the plans that the client has begun, or waits for, are over."""
 
     def take(self, who: Identity, partitions: int, now: float) -> float:
-        """Take a client's next turn, for a plan of so many partitions; return when it is, `now` or later."""
+        """Take a client's next turn, for a plan of some partitions; return when it is, `now` or later."""
         key = client_key(who)
         at = max(self._free_at.get(key, 0.0), now)
         if len(self._free_at) >= CLIENTS_AT_MOST and key not in self._free_at:

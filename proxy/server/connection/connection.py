@@ -229,7 +229,7 @@ class Connection(BrokerEvents):
     def _leave(self) -> None:
         if self.session.client is None and self._broker.gone:
             self._host.left(self)
-            # What knows each other lets go, so that all of it is freed now, and not by a collection.
+            # Break the reference cycles, so that everything is freed now, and not by a collection.
             self.session.part()
             self._direct = None
             self._broker.part()

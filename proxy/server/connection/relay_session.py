@@ -78,7 +78,7 @@ class RelaySession(Generic[C]):
         self._timer: asyncio.TimerHandle | None = None
         self._question: Final = BrokerQuestion(loop)
         self._client_full = False
-        """Whether the client has left so many responses unread that they pile up here."""
+        """Whether unread responses pile up here."""
         self._drain: Final = Drain()
 
     # The client's side
@@ -88,7 +88,7 @@ class RelaySession(Generic[C]):
         if relay is None or self.over:
             return
         if self._client_full:
-            # What the proxy answers itself would pile up without an end.
+            # Local responses would pile up without an end.
             self.pause(RESPONSES_UNREAD, True)
         if self._unrouted is not None:
             self._unrouted.append(data)
@@ -192,7 +192,7 @@ class RelaySession(Generic[C]):
         self.receive_from_client(b"".join(unrouted))
 
     def leave_question(self, unreachable: BrokerUnreachable) -> bool:
-        """Leave the response to whoever asks the broker something; returns whether anybody does."""
+        """Give the response to the pending question to the broker; return whether there is one."""
         relay = self.relay
         if self.over or relay is None or not self._question.open or not relay.answers_alone:
             return False

@@ -21,7 +21,7 @@ class Admission(Room, Protocol):
         """Count a connection whose address is not known yet."""
 
     def release(self) -> None:
-        """Count it no longer: its address is known, or it has ended. Follows each hold()."""
+        """Stop counting it: its address is known, or it has ended. Follows each hold()."""
 
 
 class Balance(Protocol):

@@ -84,7 +84,7 @@ class ListenerConnections:
         return not limit
 
     def abandoned(self, address: str) -> None:
-        """Count a connection no longer that ended before it was opened."""
+        """Stop counting a connection that ended before it was opened."""
         self._admission.leave(address)
 
     def accepts_later(self) -> None:

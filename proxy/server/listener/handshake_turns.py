@@ -15,8 +15,8 @@ second. A handshake takes 0.5 ms with a key on an elliptic curve, and about thre
 
 
 class HandshakeTurns:
-    """Of one listener. Addresses have turns in the order in which their clients' first bytes have arrived, so
-    that a storm from one address delays the others by one handshake.
+    """The turns of one listener. Addresses have turns in the order in which their clients' first bytes have
+    arrived, so that a storm from one address delays the others by one handshake.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

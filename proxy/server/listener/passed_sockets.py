@@ -37,7 +37,7 @@ def passed_sockets(
             passed = socket.socket(fileno=descriptor)
         except OSError as error:
             raise SettingsError(
-                f"descriptor {descriptor} of LISTEN_FDS is no socket: {error.strerror}"
+                f"descriptor {descriptor} of LISTEN_FDS is not a socket: {error.strerror}"
             ) from error
         if not _listens(passed):
             passed.detach()

@@ -95,7 +95,7 @@ class ProxyHeaders:
                     raise Malformed("it was closed in the middle of the PROXY header")
                 return None
             header = read_header(data + seen)
-            # What has been seen of an unfinished header is taken too: otherwise the socket stays readable.
+            # The part of an unfinished header is taken too: otherwise the socket stays readable.
             taken = len(seen) if header is None else header.size - len(data)
             data += client.recv(taken)
             if header is not None:

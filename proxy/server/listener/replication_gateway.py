@@ -42,7 +42,7 @@ def replication_gateway(
     """
     limits = settings.limits
     security = transport_security(settings, listener)
-    # What brokers fetch from each other is no tenant's usage.
+    # Fetches between brokers are not the usage of a tenant.
     traffic = Traffic()
     # The ports call `served`, built below, when start() binds them.
     ports = BrokerPorts(

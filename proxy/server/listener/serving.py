@@ -38,7 +38,7 @@ class TransportSecurity(NamedTuple):
     tls: TlsFiles | None
     """TLS towards clients; None for plaintext."""
     rejected: RejectedAddresses
-    """What upstream.hosts does not allow."""
+    """The addresses that upstream.hosts rejects."""
 
 
 class Serving(NamedTuple):

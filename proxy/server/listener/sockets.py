@@ -59,7 +59,7 @@ class ListeningSockets:
         self._open_port: Final = open_port
         self._acceptors: Final[list[Acceptor]] = []
         self._turns: HandshakeTurns | None = None
-        """Of the handshakes at all ports; None before the first port with TLS is served."""
+        """The turns of the handshakes at all ports; None before the first port with TLS is served."""
         self._retry: asyncio.TimerHandle | None = None
         self._closed = False
 

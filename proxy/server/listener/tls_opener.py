@@ -30,15 +30,15 @@ class TlsAdmission(Protocol):
     """Decides about clients before their TLS handshake."""
 
     def admit(self, node_id: int | None, address: str, peer: str) -> Verdict | None:
-        """Charge a new client: whether and when it is served. None closes its connection at once, and counts
-        it no longer.
+        """Charge a new client: whether and when it is served. None closes its connection at once, and stops
+        counting it.
         """
 
     def throttle_ended(self, address: str) -> None:
-        """Count a client no longer whose verdict was to close its connection after the wait."""
+        """Stop counting a client whose verdict was to close its connection after the wait."""
 
     def handshake_failed(self, address: str, peer: str, why: str) -> None:
-        """Count an admitted client no longer; `why` is empty if it only closed the connection."""
+        """Stop counting an admitted client; `why` is empty if it only closed the connection."""
 
 
 class TlsOpener:

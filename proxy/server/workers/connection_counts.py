@@ -31,7 +31,9 @@ class ConnectionCounts:
         with tempfile.TemporaryFile(buffering=0) as file:
             file.truncate(count * ITEM_BYTES)
             self.descriptor: Final = os.dup(file.fileno())
-            """Of the memory, for WorkerCount; a process inherits it if it is told to."""
+            """The descriptor of the memory, for WorkerCount; a process inherits it only if it is passed
+            explicitly.
+            """
         self._counts: Final = _shared(self.descriptor)
         self._free: Final = list(range(count))
         for place in range(count):

@@ -26,7 +26,7 @@ DOES_NOT_REPLY: Final = "does not reply"
 CONSOLE_SECONDS: Final = 30.0
 """A change waits for the store, which gives up earlier than this."""
 FRESH_SECONDS: Final = 0.1
-"""A worker that has said how it is so lately is not asked again."""
+"""A worker whose last reply is younger than this is not asked again."""
 _readiness: Final = msgspec.json.Decoder(tuple[list[str], list[str], dict[str, float]])
 
 

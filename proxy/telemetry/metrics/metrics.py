@@ -85,7 +85,7 @@ class ProxyCollector(Collector):
         self._excluded: dict[str, int] = {}
         self._client_bytes: Final = LargestCounters()
         self._rests: Final[dict[str, RestSums]] = {}
-        """Of the other families of counters, by name."""
+        """What the other families of counters have under REST, by name."""
 
     def collect(self) -> Iterator[Metric]:
         return (step for step in self.steps() if step is not None)

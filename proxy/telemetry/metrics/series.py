@@ -19,7 +19,7 @@ AT_A_TIME: Final = 200
 HALF_LIFE_SECONDS: Final = 3600.0
 """After so long without growth, a counter counts half in the choice of those that are shown."""
 STAYS: Final = 2.0
-"""A counter is replaced by one that grows more than so many times as much: those of about the same size do
+"""A counter is replaced by one that grows more than this many times as much: those of about the same size do
 not take turns."""
 
 Series = dict[tuple[str, ...], float]
@@ -121,7 +121,7 @@ class LargestCounters:
         self._hidden: Series = {}
         """The values of counters that the last scrape had under REST."""
         self._shown: dict[tuple[str, ...], tuple[float, float]] = {}
-        """Of the others: how much of the value is under REST, and the value."""
+        """For each counter that is shown: how much of its value is under REST, and the value."""
         self._rest: Series = {}
 
     def steps(self, series: Series) -> Generator[None, None, Series]:
