@@ -142,7 +142,7 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
         login = PLAINTEXT if access is None else read_access(access)
         if catalog_table is not None and not _TABLE_NAME.fullmatch(catalog_table):
             raise InputError(
-                f"--catalog-table {catalog_table} is not a table name; expected, for example, catalog.schema.table"
+                f"--catalog-table {catalog_table} is not a table name, such as catalog.schema.table"
             )
         run(
             Options(

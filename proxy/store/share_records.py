@@ -83,9 +83,7 @@ def decode_report(value: bytes | None) -> Report:
         raise Unreadable(f"not a report of a proxy: {error}") from error
     named = 0 < len(head.instance) <= MAX_NAME and len(head.cluster) <= MAX_NAME
     if head.v < 1 or not named or head.number < 1 or head.read_to < 0:
-        raise Unreadable(
-            "not a report of a proxy: v, instance, cluster, number or read_to is out of range"
-        )
+        raise Unreadable("not a report of a proxy: v, instance, cluster, number or read_to is out of range")
     try:
         buckets = [] if record is None else bucket_reports(record.buckets)
     except ValueError as error:
