@@ -29,6 +29,7 @@ class QuotaEngines:
         self._limits = limits
         self._view = NOTHING_KNOWN
         self._review_seconds = UNLIMITED
+        self._first_part = 1.0
         self._shared: Final[dict[str, Quota]] = {}
         self._peers: Final[dict[str, list[Quota]]] = {}
         """The quotas of each PER_BROKER kind, by the name of the kind."""
@@ -68,6 +69,7 @@ class QuotaEngines:
         if kind.scope == PER_CLUSTER:
             return [self.shared(kind)]
         quota = kind.build()
+        quota.begin_with(self._first_part)
         peers = self._peers.setdefault(kind.name, [])
         quota.join(node_id, peers)
         peers.append(quota)
@@ -105,6 +107,7 @@ class QuotaEngines:
         quota = self._shared.get(kind.name)
         if quota is None:
             quota = kind.build()
+            quota.begin_with(self._first_part)
             self._shared[kind.name] = quota
         return quota
 
@@ -152,6 +155,14 @@ class QuotaEngines:
             self._review_seconds = seconds
             for _, engine in self._all():
                 engine.review_every(seconds)
+
+    def begin_with(self, part: float) -> None:
+        """Call Quota.begin_with() for all quotas, and for those of engines that are created later."""
+        if part != self._first_part:
+            self._first_part = part
+            for quotas in (self._shared.values(), *self._peers.values()):
+                for quota in quotas:
+                    quota.begin_with(part)
 
     def forget_idle(self, now: float) -> None:
         """Drop the state that has not been used for an hour, in all engines."""

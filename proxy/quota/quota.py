@@ -177,6 +177,11 @@ class Quota:
         """The buckets of client quotas, in a fixed order."""
         return []
 
+    def begin_with(self, part: float) -> None:
+        """Have buckets that are made from now on begin with this part of their limits: others share them."""
+        for buckets in self.buckets():
+            buckets.first_part = part
+
     def live(self) -> list[Bucket]:
         """Every bucket that has been used and has a limit."""
         return []

@@ -234,9 +234,9 @@ class LimitSharing:
         sharing.wake(began)
         stalled = sharing.stalled
         uses.begin(began)
+        if divide:
+            self._engines.begin_with(sharing.first_part)
         for node_id, quota in self._engines.active():
-            for of_clients in quota.buckets() if divide else ():
-                of_clients.first_part = sharing.first_part
             buckets = quota.shared_buckets(self._time())
             for first in range(0, len(buckets), BUCKETS_AT_A_TIME):
                 now = self._time()

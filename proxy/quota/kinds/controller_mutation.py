@@ -87,6 +87,9 @@ class ControllerMutation(Quota):
         self._buckets.configure(limits, _rule(limits), now)
         self.active = self._buckets.any
 
+    def begin_with(self, part: float) -> None:
+        self._buckets.first_part = part
+
     def live(self) -> list[Bucket]:
         return self._buckets.live()
 

@@ -77,6 +77,8 @@ class PartitionBuckets:
         self.any = False
         """Whether any topic has this config."""
         self.observed = rule.observed
+        self.first_part = 1.0
+        """What this process may use of a limit that it has not used before: others may share it."""
         self.least_limit = UNLIMITED
         """The lowest configured limit: that of the shared bucket."""
         self.least_throttled = UNLIMITED
@@ -161,6 +163,8 @@ class PartitionBuckets:
         bucket = Bucket(
             quota=self._key.name, limit=limit, rule=self._rule, now=now, topic=topic, partition=partition
         )
+        if not bucket.observed:
+            bucket.share(self.first_part, now)
         made = LimitedPartition(bucket, self._action(topic))
         partitions = self._topics.get(topic)
         if partitions is None:

@@ -339,6 +339,12 @@ class TopicPartitionBytes(Quota):
         self.omits = self._consumed.acts(OMIT) and not self._consumed.observed
         self.limits_fetches = len(consume) > 0
 
+    def begin_with(self, part: float) -> None:
+        for buckets in (self._produced, self._consumed):
+            buckets.first_part = part
+        for sourced in (self._produced_by_source, self._consumed_by_source):
+            sourced.first_part = part
+
     def live(self) -> list[Bucket]:
         sourced = self._produced_by_source.live() + self._consumed_by_source.live()
         return self._produced.live() + self._consumed.live() + sourced

@@ -29,6 +29,8 @@ class SourcedPartitions:
         self._key: Final = key
         self._source: LimitSource | None = None
         self._rule = RateRule()
+        self.first_part = 1.0
+        """What this process may use of a limit that it has not used before: others may share it."""
         self._buckets: Final[dict[tuple[str, str], Bucket]] = {}
         self._found: Final[dict[PartitionUse, Bucket | None]] = {}
 
@@ -72,6 +74,8 @@ class SourcedPartitions:
                     rule=self._rule,
                     now=now,
                 )
+                if not bucket.observed:
+                    bucket.share(self.first_part, now)
                 self._buckets[names] = bucket
             elif bucket.whole_limit != sourced.limit:
                 bucket.configure(sourced.limit, self._rule, now)

@@ -7,12 +7,18 @@ from proxy.quota.engines import ALL_BROKERS, QuotaEngines
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.client_bytes import KIND as CLIENT_BYTES
+from proxy.quota.kinds.controller_mutation import KIND as CONTROLLER_MUTATION
+from proxy.quota.kinds.controller_mutation import ControllerMutation
+from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, TOPIC_PRODUCER_BYTE_RATE
 from proxy.quota.limits.enforcement import PACE, UNLIMITED, WINDOW
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import Resources
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
 from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.wire.addresses import BrokerAddress
-from proxy.wire.views import RequestView, ResponseView
+from proxy.wire.api_keys import PRODUCE
+from proxy.wire.cursor import NO_ID
+from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.stories.enforcement import enforcement
 
 SOME = Limits({QuotaEntity(DEFAULT, None): {"q": 1.0}})
@@ -268,3 +274,35 @@ def test_the_bound_of_throttle_times_holds_for_all_engines_and_after_a_change_of
     assert first.max_throttle_seconds == 0.5
     engines.review_every(UNLIMITED)
     assert [first.max_throttle_seconds, between.max_throttle_seconds] == [2.0, 2.0]
+
+
+def test_every_new_bucket_of_a_shared_limit_begins_with_a_part():
+    """Of client quotas, mutations and topics, at brokers that are known and at those that join."""
+    resources = Resources(
+        {"orders": {PRODUCER_BYTE_RATE.name: "1000", TOPIC_PRODUCER_BYTE_RATE.name: "1000"}}
+    )
+    entities = {
+        QuotaEntity(None, "c"): dict.fromkeys(("producer_byte_rate", "controller_mutation_rate"), 1000.0)
+    }
+    limits = Limits(entities, resources=resources)
+    engines = QuotaEngines(load_kinds(), limits)
+    engines.engine(1, 0.0)
+    engines.begin_with(0.25)
+    engines.engine(2, 0.0)
+    who = Identity("u", "c", "127.0.0.1")
+    mutations = engines.shared(CONTROLLER_MUTATION)
+    assert isinstance(mutations, ControllerMutation)
+    mutations.bucket(who, 0.0)
+    request = RequestView(PRODUCE, 9, 1, "c", 100)
+    request.items = [Item("orders", NO_ID, 0, 100)]
+    for node_id in (1, 2):
+        engines.engine(node_id, 0.0).admit(request, who, 0.0)
+    found = sorted((bucket.quota, node_id, bucket.limit) for node_id, bucket in engines.live())
+    assert found == [
+        ("controller_mutation_rate", ALL_BROKERS, 250.0),
+        ("producer.byte.rate", 1, 250.0),
+        ("producer.byte.rate", 2, 250.0),
+        ("producer_byte_rate", 1, 250.0),
+        ("producer_byte_rate", 2, 250.0),
+        ("topic.producer.byte.rate", ALL_BROKERS, 250.0),
+    ]

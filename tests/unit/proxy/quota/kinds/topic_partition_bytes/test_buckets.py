@@ -179,3 +179,21 @@ def test_a_client_cannot_name_a_dropped_partition():
     for partition in range(-3, 3):
         assert made.used("orders", partition) is None
     assert made.find("orders", -2, 3600.0) is not one
+
+
+@pytest.mark.parametrize("whole_topics", [False, True])
+def test_a_new_bucket_begins_with_its_part_of_a_shared_limit(whole_topics):
+    made = PartitionBuckets(PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, RULE, whole_topics=whole_topics)
+    made.configure(ORDERS, RULE, 0.0)
+    made.first_part = 0.25
+    bucket = made.find("orders", 0, 0.0).bucket
+    assert (bucket.limit, bucket.whole_limit) == (250.0, 1000.0)
+    assert bucket.record(1000.0, 0.0) == pytest.approx(3.0), "its first burst is a part, too"
+
+
+def test_an_observed_bucket_has_the_whole_limit():
+    rule = RateRule(burst_seconds=1.0, mode=OBSERVE)
+    made = PartitionBuckets(PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, rule)
+    made.configure(ORDERS, rule, 0.0)
+    made.first_part = 0.25
+    assert made.find("orders", 0, 0.0).bucket.limit == 1000.0

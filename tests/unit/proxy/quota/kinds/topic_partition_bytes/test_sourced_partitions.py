@@ -102,3 +102,10 @@ def test_made_up_partitions_have_a_bounded_number_of_buckets():
             hot.record(5000, 1.0)
     assert len(made.live()) <= sourced_partitions.BUCKETS_AT_MOST
     assert made.find(item(partition=-1), WHO, 1.0) is hot
+
+
+def test_a_new_bucket_begins_with_its_part_of_a_shared_limit():
+    made = partitions(Rules())
+    made.first_part = 0.25
+    bucket = made.find(item(), WHO, 0.0)
+    assert (bucket.limit, bucket.whole_limit) == (250.0, 1000.0)
