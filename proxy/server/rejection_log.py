@@ -94,7 +94,7 @@ class RejectionLog:
         node_id, topic, reason = key
         log.warning(
             "broker %d, topic %s: rejected %d bytes in %d Produce requests (%s), last of client id %r "
-            "(user %s): rate %.0f B/s, threshold %.0f B/s%s",
+            "(user %s): rate %.0f B/s, threshold %s%s",
             node_id,
             topic,
             size,
@@ -103,7 +103,7 @@ class RejectionLog:
             rejected.client_id,
             rejected.principal,
             rejected.rate,
-            rejected.limit,
+            _threshold(rejected.limit, rejected.whole_limit),
             self._total(node_id, now) if reason == SHARE else "",
             extra={
                 "broker": node_id,
@@ -118,8 +118,15 @@ class RejectionLog:
         for quota in self._engines.of_kind(broker_bytes_in.KIND):
             if isinstance(quota, BrokerBytesIn) and quota.node_id == node_id and quota.active:
                 total = quota.live()[0]
-                return f"; whole broker: rate {total.measure(now):.0f} B/s, threshold {total.limit:.0f} B/s"
+                threshold = _threshold(total.limit, total.whole_limit)
+                return f"; whole broker: rate {total.measure(now):.0f} B/s, threshold {threshold}"
         return ""
+
+
+def _threshold(limit: float, whole: float) -> str:
+    """The threshold that a rate of this process was compared with."""
+    part = "" if limit == whole else f", this process's part of {whole:.0f} B/s"
+    return f"{limit:.0f} B/s{part}"
 
 
 def _error_name(error_code: int) -> str:

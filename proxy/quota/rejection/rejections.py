@@ -77,7 +77,7 @@ NOTHING_REJECTED: Final = RejectedItems([], 0.0)
 class RejectedTopic:
     """Counts the rejections of a topic for one reason, with details of the last one."""
 
-    __slots__ = ("bytes", "client_id", "limit", "principal", "rate", "requests")
+    __slots__ = ("bytes", "client_id", "limit", "principal", "rate", "requests", "whole_limit")
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -87,6 +87,8 @@ class RejectedTopic:
         self.rate = 0.0
         """Bucket.measure() at the last rejection."""
         self.limit = 0.0
+        """Bucket.limit then: this process's part of `whole_limit`."""
+        self.whole_limit = 0.0
 
 
 @final
@@ -225,6 +227,7 @@ class Rejections:
             rejected.client_id = who.client_id
             rejected.rate = bucket.measure(now)
             rejected.limit = bucket.limit
+            rejected.whole_limit = bucket.whole_limit
 
     def clear(self) -> None:
         """Forget gates and debts, since no quota rejects any more. The counts stay."""

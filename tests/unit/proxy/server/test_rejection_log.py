@@ -24,7 +24,7 @@ def test_a_line_now_and_then_with_what_was_rejected_since(caplog: pytest.LogCapt
     (record,) = caplog.records
     assert record.args is not None
     *fields, total = record.args
-    assert fields == [1, "orders", 300, 1, BYTES_IN_THRESHOLD.name, "c", "u", 200.0, 50.0]
+    assert fields == [1, "orders", 300, 1, BYTES_IN_THRESHOLD.name, "c", "u", 200.0, "50 B/s"]
     assert all(number in str(total) for number in ("200", "100"))
     caplog.clear()
     request = RequestView(0, 9, 1, "c", 5000)
@@ -42,6 +42,20 @@ def test_a_line_now_and_then_with_what_was_rejected_since(caplog: pytest.LogCapt
     now[0] += rejection_log.LOG_EVERY_SECONDS
     made.check()
     assert len(caplog.records) == 1
+
+
+def test_a_process_that_shares_names_its_part_and_the_threshold(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    engines = rejecting()
+    for bucket in engines.shared_buckets(5.0):
+        bucket.share(0.5, 5.0)
+    request = RequestView(0, 9, 1, "c", 5000)
+    request.items = [Item("orders", NO_ID, 0, 70)]
+    engines.engine(1, 5.0).reject(request, WHO, 5.0)
+    RejectionLog(engines, lambda: 5.0).check()
+    (record,) = caplog.records
+    assert "threshold 25 B/s, this process's part of 50 B/s; whole broker: " in record.message
+    assert record.message.endswith(" B/s, threshold 50 B/s, this process's part of 100 B/s")
 
 
 def test_many_topics_share_the_lines_of_a_second_and_each_is_logged_in_the_end(
