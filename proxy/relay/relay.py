@@ -71,13 +71,13 @@ class Relay:
             authentication = Authentication(settings.login, traffic, self._in_flight, client_address, errors)
         self._authentication: Final = authentication
         self._requests: Final = Requests(
-            engine,
-            traffic,
-            self._in_flight,
-            self.output,
-            new_client(Identity(principal, "", client_address), b"", traffic, node_id),
-            settings,
-            budget,
+            engine=engine,
+            traffic=traffic,
+            in_flight=self._in_flight,
+            output=self.output,
+            client=new_client(Identity(principal, "", client_address), b"", traffic, node_id),
+            settings=settings,
+            names=budget,
             node_id=node_id,
             session_mask=session_mask,
             authentication=authentication,

@@ -83,9 +83,9 @@ class RequestParser:
             header.correlation_id,
             client.client_id,
             frame.size - LENGTH_SIZE,
-            version >= api.flexible_from,
-            self._traffic.want_items or self._engine.wants_items(header.api_key),
-            self._next_cursor(frame),
+            flexible=version >= api.flexible_from,
+            want_items=self._traffic.want_items or self._engine.wants_items(header.api_key),
+            cursor=self._next_cursor(frame),
         )
         view.partial = not frame.complete
         if view.flexible:
@@ -124,8 +124,8 @@ class RequestParser:
             view.correlation_id,
             view.client_id,
             view.size,
-            view.flexible,
-            True,
+            flexible=view.flexible,
+            want_items=True,
         )
         again.protected_topics = view.protected_topics
         again.rejectable = view.rejectable
@@ -168,5 +168,5 @@ def unread_body(frame: Frame, header: RequestHeader, client: Client, api: Api) -
         header.correlation_id,
         client.client_id,
         frame.size - LENGTH_SIZE,
-        version >= api.flexible_from,
+        flexible=version >= api.flexible_from,
     )

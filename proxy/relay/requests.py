@@ -58,6 +58,7 @@ class Requests:
 
     def __init__(
         self,
+        *,
         engine: QuotaEngine,
         traffic: Traffic,
         in_flight: InFlight,
@@ -65,7 +66,6 @@ class Requests:
         client: Client,
         settings: RelaySettings,
         names: IdBudget,
-        *,
         node_id: int = -1,
         session_mask: int = SESSION_MASK,
         authentication: Authentication | None = None,

@@ -23,6 +23,7 @@ class ResponseCutThrough:
 
     def __init__(
         self,
+        *,
         traffic: Traffic,
         in_flight: InFlight,
         charges: ResponseCharges,

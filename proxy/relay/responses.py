@@ -86,7 +86,13 @@ class Responses:
         """In the modes BUFFERING and COLLECTING, the exchange whose response is in the buffer."""
         self._produced: Final = ProducedRecords(traffic)
         self._cut_through: Final = ResponseCutThrough(
-            traffic, in_flight, self._charges, self._withheld, self._produced, addresses, errors
+            traffic=traffic,
+            in_flight=in_flight,
+            charges=self._charges,
+            withheld=self._withheld,
+            produced=self._produced,
+            addresses=addresses,
+            errors=errors,
         )
         """In the mode CUTTING_THROUGH, it has the response that is forwarded while it arrives."""
         self._ports_given = False

@@ -75,7 +75,10 @@ class WithheldResponses:
         if request.api_version == 0:
             self._in_flight.delay(until)
         response = fetch_response(
-            request.api_version, exchange.correlation_id, 0, session_id, self._in_flight.announced(until, now)
+            request.api_version,
+            exchange.correlation_id,
+            session_id=session_id,
+            throttle_time_ms=self._in_flight.announced(until, now),
         )
         self._send([response], len(response), exchange)
         return True
@@ -146,7 +149,13 @@ def _has_records(frame: Frame, request: RequestView, view: ResponseView) -> bool
     it is read again.
     """
     asked = RequestView(
-        FETCH, request.api_version, request.correlation_id, "", request.size, request.flexible, True
+        FETCH,
+        request.api_version,
+        request.correlation_id,
+        "",
+        request.size,
+        flexible=request.flexible,
+        want_items=True,
     )
     again = ResponseView(request.api_version, request.flexible, view.body_size, True)
     _FETCH.read_response(Reader(frame.pieces, frame.size - view.body_size), asked, again, _ADDRESSES)

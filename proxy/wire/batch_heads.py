@@ -41,8 +41,8 @@ class BatchHeads:
             request.correlation_id,
             request.client_id,
             request.size,
-            request.flexible,
-            True,
+            flexible=request.flexible,
+            want_items=True,
         )
         view.want_heads = True
         walk(self._message, Reader(self._pieces, self._body_at), view)

@@ -160,6 +160,7 @@ def read_response_session(pieces: list[bytes], throttle_at: int, version: int) -
 def fetch_response(
     version: int,
     correlation_id: int,
+    *,
     error_code: int = 0,
     session_id: int = NO_SESSION,
     throttle_time_ms: int = 0,

@@ -117,6 +117,7 @@ class RequestView(View):
         correlation_id: native,
         client_id: str,
         size: native,
+        *,
         flexible: bool = False,
         want_items: bool = False,
         cursor: Cursor | None = None,

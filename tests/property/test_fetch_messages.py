@@ -197,7 +197,9 @@ def test_a_response_of_our_own(version):
     written = write_partitions(
         version, {name: [empty_partition(version, index, (7, -1, -1)) for index in (1, 2)]}
     )
-    frame = fetch_response(version, 99, 71, 123, 456, 1, written)
+    frame = fetch_response(
+        version, 99, error_code=71, session_id=123, throttle_time_ms=456, topics=1, written=written
+    )
     read = read_frame(response_type(FETCH, version), frame)
     assert frame[4:8] == (99).to_bytes(4, "big")
     assert read.throttle_time == milliseconds(456)

@@ -73,7 +73,7 @@ def test_no_gap_reaches_the_broker_and_everything_gets_through(first, sizes, dec
         if batches.gate_bucket(ITEM, batch, WHO, 0.0) is not None:
             producer.rejected(batch)
         elif next(decisions, False):
-            batches.reject(ITEM, batch, WHO, BUCKET, 0.0, 0.0, 0.0)
+            batches.reject(ITEM, batch, WHO, BUCKET, throttle_seconds=0.0, mute_seconds=0.0, now=0.0)
             producer.rejected(batch)
         else:
             batches.admit(ITEM, batch, WHO)

@@ -221,7 +221,7 @@ def test_what_a_malformed_response_names_is_nobody_elses():
     addresses = Addresses()
     cut = small_metadata(7)[4:]
     Playbook(drive(QuotaEngine([]), addresses, Traffic())).client(opaque(2, 3, 0)).broker_fails(
-        framed(cut[:4] + i32(2) + cut[8:-4]), reason=BROKER_PROTOCOL_ERROR, says="there"
+        framed(cut[:4] + i32(2) + cut[8:-4]), reason=BROKER_PROTOCOL_ERROR, says="no byte at offset"
     )
     other = Playbook(drive(QuotaEngine([]), addresses, Traffic())).client(opaque(2, 3, 0))
     other.broker(small_metadata(8))

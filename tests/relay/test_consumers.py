@@ -223,7 +223,7 @@ def in_debt(size=5000):
 
 
 def nothing(correlation_id, throttle_ms, version=11, session_id=0):
-    return fetch_response(version, correlation_id, 0, session_id, throttle_ms)
+    return fetch_response(version, correlation_id, session_id=session_id, throttle_time_ms=throttle_ms)
 
 
 def session(correlation_id, session_id, epoch, max_bytes=50 << 20, max_wait_ms=500, version=12):

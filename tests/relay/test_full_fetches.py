@@ -248,7 +248,7 @@ def test_a_fetch_that_does_not_parse_ends_the_connection():
     request = fetch(1, ALL)
     cut = (len(request) - 14).to_bytes(4, "big") + request[4:-10]
     Playbook(story.relay).client_fails(
-        cut, reason=CLIENT_PROTOCOL_ERROR, says="nothing is there|bytes wanted|a length"
+        cut, reason=CLIENT_PROTOCOL_ERROR, says="no byte at offset|bytes wanted|a length"
     )
 
 

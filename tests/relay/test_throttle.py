@@ -36,7 +36,7 @@ def consuming():
 
 def fetched_nothing(correlation_id, throttle_ms, version=11, session_id=0):
     """The empty response of a client over its quota."""
-    return fetch_response(version, correlation_id, 0, session_id, throttle_ms)
+    return fetch_response(version, correlation_id, session_id=session_id, throttle_time_ms=throttle_ms)
 
 
 def bounded_fetch(correlation_id, **more):

@@ -93,6 +93,7 @@ class RejectedBatches:
         batch: ProducerBatch,
         who: Identity,
         bucket: Bucket,
+        *,
         throttle_seconds: float,
         mute_seconds: float,
         now: float,

@@ -153,7 +153,15 @@ class Rejections:
                     wait = seconds
                     waits_for = bucket
                 if batch is not None:
-                    self._order.reject(item, batch, who, bucket, seconds, min(seconds, longest_mute), now)
+                    self._order.reject(
+                        item,
+                        batch,
+                        who,
+                        bucket,
+                        throttle_seconds=seconds,
+                        mute_seconds=min(seconds, longest_mute),
+                        now=now,
+                    )
             elif batch is not None:
                 self._order.admit(item, batch, who)
         if not rejected_items:

@@ -25,7 +25,7 @@ from proxy.relay.inflight import InFlight
 from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.api_keys import FETCH
 from proxy.wire.errors import Malformed
-from proxy.wire.fetch_request import NO_SESSION, is_full, read_session
+from proxy.wire.fetch_request import is_full, read_session
 from proxy.wire.fetch_rewrite import fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.views import RequestView
@@ -267,9 +267,7 @@ class FetchGate:
         response = fetch_response(
             view.api_version,
             view.correlation_id,
-            0,
-            NO_SESSION,
-            self._in_flight.announced(exchange.throttled_until, now),
+            throttle_time_ms=self._in_flight.announced(exchange.throttled_until, now),
         )
         self._add(exchange, view, response, now)
 

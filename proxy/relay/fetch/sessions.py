@@ -223,7 +223,7 @@ class FetchSessions:
     def _rejection(self, fetch: GatedFetch) -> bytes:
         """Respond with the error after which a client opens a new session and loses nothing."""
         view = fetch.view
-        return fetch_response(view.api_version, view.correlation_id, INVALID_FETCH_SESSION_EPOCH)
+        return fetch_response(view.api_version, view.correlation_id, error_code=INVALID_FETCH_SESSION_EPOCH)
 
     def _start_full(self, fetch: GatedFetch, who: Identity) -> bool:
         """Return whether a quota applies to the request."""
@@ -309,7 +309,7 @@ class FetchSessions:
         view = fetch.view
         seconds = min(max(plan.ask_again_at - now, LEAST_WAIT_SECONDS), self._engine.max_throttle_seconds)
         fetch.answer = fetch_response(
-            view.api_version, view.correlation_id, 0, NO_SESSION, _milliseconds(seconds)
+            view.api_version, view.correlation_id, throttle_time_ms=_milliseconds(seconds)
         )
 
     def give_up(self, fetch: GatedFetch, now: float, rewrite: FetchRewrite | None = None) -> None:
@@ -325,11 +325,12 @@ class FetchSessions:
         fetch.answer = fetch_response(
             view.api_version,
             view.correlation_id,
-            0,
-            NO_SESSION if fetch.request.full else session.client_id,
-            _milliseconds(min(fetch.exchange.throttled_until - now, self._engine.max_throttle_seconds)),
-            rewrite.added_topics,
-            rewrite.added,
+            session_id=NO_SESSION if fetch.request.full else session.client_id,
+            throttle_time_ms=_milliseconds(
+                min(fetch.exchange.throttled_until - now, self._engine.max_throttle_seconds)
+            ),
+            topics=rewrite.added_topics,
+            written=rewrite.added,
         )
 
     def _edit(

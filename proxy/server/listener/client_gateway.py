@@ -108,7 +108,15 @@ def client_listener(
         tasks=tasks,
         open_port=partial(early.serve, listener.bind, listener.bootstrap_port),
     )
-    discovery = _discovery(listener, admin, upstream.cluster, counts, ports, served, tasks)
+    discovery = _discovery(
+        listener=listener,
+        admin=admin,
+        cluster=upstream.cluster,
+        counts=counts,
+        ports=ports,
+        served=served,
+        tasks=tasks,
+    )
     feed = QuotaClusterFeed(engines=engines, cluster=upstream.cluster, time=asyncio.get_running_loop().time)
     gateway = Gateway(
         listener=listener,
@@ -154,6 +162,7 @@ def _upstream(
 
 
 def _discovery(
+    *,
     listener: Listener,
     admin: AdminApis,
     cluster: ClusterRefresh,

@@ -56,6 +56,7 @@ class UsageReporter:
         interval_seconds: int,
         sources: Sequence[Source],
         sinks: Sequence[Sink],
+        *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -37,8 +37,8 @@ def read_request(pieces: list[bytes], want_items: bool = True) -> RequestView:
         header.correlation_id,
         text(header.raw_client_id),
         sum(map(len, pieces)) - LENGTH_SIZE,
-        header.api_version >= api.flexible_from,
-        want_items,
+        flexible=header.api_version >= api.flexible_from,
+        want_items=want_items,
     )
     if view.flexible:
         reader.skip_tags()
@@ -55,7 +55,7 @@ def read_fetch(frame: bytes) -> FetchRequest:
 
 def request_view(api: Api, version: int, fetch_rewrite: FetchRewrite | None = None) -> RequestView:
     """A request's view with the fields that reading its response needs."""
-    view = RequestView(api.key, version, 1, "client", 100, version >= api.flexible_from)
+    view = RequestView(api.key, version, 1, "client", 100, flexible=version >= api.flexible_from)
     view.fetch_rewrite = fetch_rewrite
     return view
 

@@ -12,7 +12,7 @@ ITEMS = [Item("a", NO_ID, 0, 10), Item("a", NO_ID, 1, 20), Item("", b"b" * 16, 0
 
 
 def request(*, sent):
-    view = RequestView(PRODUCE, 9, 1, "c", 100, True, True)
+    view = RequestView(PRODUCE, 9, 1, "c", 100, flexible=True, want_items=True)
     if sent:
         view.sent = ITEMS
     else:

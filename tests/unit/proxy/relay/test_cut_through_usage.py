@@ -19,7 +19,7 @@ def test_items_are_counted_as_they_come_and_the_rest_at_the_end(inbound):
     usage = CutThroughUsage(traffic, inbound=inbound)
     client = new_client(Identity("u", "", "a"), b"c", traffic, 1)
     cut = CutThrough(Frame([b"x" * 50], 1000, False), Exchange(1, client, api_key=0), Reader([b"x"]), None)
-    view = RequestView(0, 7, 1, "c", 996, False, True)
+    view = RequestView(0, 7, 1, "c", 996, flexible=False, want_items=True)
     usage.begin(cut)
     assert cut.uncounted == 1000
     view.items.append(Item("t", NO_ID, 3, 600))

@@ -14,7 +14,7 @@ def test_beyond_the_bound_records_count_when_they_are_sent():
     traffic = Traffic(topic_partitions=True, usage=UsageLedger())
     client = new_client(Identity("u", "", "a"), b"c", traffic, 1)
     records = ProducedRecords(traffic)
-    request = RequestView(PRODUCE, 9, 1, "c", 100, True, True)
+    request = RequestView(PRODUCE, 9, 1, "c", 100, flexible=True, want_items=True)
     request.items = [Item("kept", NO_ID, 0, 1, b"head")] * SENT_AT_MOST
     assert records.send_items(client, request) == SENT_AT_MOST
     assert [item.head for item in request.sent[:2]] == [b"", b""]

@@ -41,13 +41,13 @@ class Side:
         self.in_flight = InFlight(self.engine, traffic, self.output)
         names = TopicNames() if names is None else names
         self.requests = Requests(
-            self.engine,
-            traffic,
-            self.in_flight,
-            self.output,
-            new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", traffic, -1),
-            RelaySettings(max_frame_bytes=100 << 20, topic_names=names),
-            IdBudget(names),
+            engine=self.engine,
+            traffic=traffic,
+            in_flight=self.in_flight,
+            output=self.output,
+            client=new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", traffic, -1),
+            settings=RelaySettings(max_frame_bytes=100 << 20, topic_names=names),
+            names=IdBudget(names),
         )
         self.admission = self.requests.admission
 

@@ -36,7 +36,7 @@ class Side:
         self.in_flight = InFlight(quota_engine, traffic, RelayOutput())
         self.charges = RequestCharges(quota_engine, self.in_flight, IdBudget(Names()))
         self.exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))
-        self.view = RequestView(PRODUCE, 13, 1, "c", SIZE, True, True)
+        self.view = RequestView(PRODUCE, 13, 1, "c", SIZE, flexible=True, want_items=True)
 
     @property
     def waits(self):

@@ -45,7 +45,7 @@ class Side:
         )
         client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
         self.exchange = Exchange(1, client, api_key=PRODUCE)
-        self.view = RequestView(PRODUCE, 9, 1, "c", 100, True, True)
+        self.view = RequestView(PRODUCE, 9, 1, "c", 100, flexible=True, want_items=True)
 
     def cut(self, view=None, *, first=FRAME[:6], size=SIZE):
         frame = Frame([first], size, False)

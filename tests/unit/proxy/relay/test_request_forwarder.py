@@ -24,7 +24,7 @@ class Side:
         self.forwarder = RequestForwarder(self.output, self.traffic)
         client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
         self.exchange = Exchange(1, client, api_key=PRODUCE)
-        self.view = RequestView(PRODUCE, 9, 1, "c", 100, True, True)
+        self.view = RequestView(PRODUCE, 9, 1, "c", 100, flexible=True, want_items=True)
 
     @property
     def sent(self):

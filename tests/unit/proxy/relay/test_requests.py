@@ -25,13 +25,13 @@ class Side:
         self.output = RelayOutput()
         self.in_flight = InFlight(engine({}), self.traffic, self.output)
         self.requests = Requests(
-            engine({}),
-            self.traffic,
-            self.in_flight,
-            self.output,
-            new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", self.traffic, -1),
-            RelaySettings(max_frame_bytes=100 << 20, intercepted_api_keys=frozenset([OWN])),
-            IdBudget(TopicNames()),
+            engine=engine({}),
+            traffic=self.traffic,
+            in_flight=self.in_flight,
+            output=self.output,
+            client=new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", self.traffic, -1),
+            settings=RelaySettings(max_frame_bytes=100 << 20, intercepted_api_keys=frozenset([OWN])),
+            names=IdBudget(TopicNames()),
         )
 
     def read(self, data):

@@ -31,7 +31,7 @@ class Side:
         self.in_flight = InFlight(quota_engine, traffic, RelayOutput())
         self.charges = ResponseCharges(quota_engine, self.in_flight, IdBudget(TopicNames()))
         self.exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))
-        self.request = RequestView(FETCH, 11, 1, "c", 100, False)
+        self.request = RequestView(FETCH, 11, 1, "c", 100, flexible=False)
         self.view = ResponseView(11, False, BODY)
 
     def settle(self, throttle_at=10):

@@ -41,13 +41,13 @@ class Side:
         names = IdBudget(TopicNames())
         charges = ResponseCharges(limits, self.in_flight, names)
         self.large = ResponseCutThrough(
-            self.traffic,
-            self.in_flight,
-            charges,
-            WithheldResponses(limits, self.traffic, self.in_flight, names, charges),
-            ProducedRecords(self.traffic),
-            Ports(),
-            BrokerErrors(self.traffic, 0),
+            traffic=self.traffic,
+            in_flight=self.in_flight,
+            charges=charges,
+            withheld=WithheldResponses(limits, self.traffic, self.in_flight, names, charges),
+            produced=ProducedRecords(self.traffic),
+            addresses=Ports(),
+            errors=BrokerErrors(self.traffic, 0),
         )
         self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
         api = api_of(FETCH)

@@ -34,7 +34,7 @@ WHO = Identity("u", "c", "127.0.0.1")
 class Side:
     def __init__(self, names, resources=LIMITED):
         self.unnamed = UnnamedTopics(engine({}, resources=resources), names, IdBudget(names))
-        self.view = RequestView(PRODUCE, 13, 1, "c", 100, True, True)
+        self.view = RequestView(PRODUCE, 13, 1, "c", 100, flexible=True, want_items=True)
 
     def find(self, *items):
         self.view.items = list(items)

@@ -48,10 +48,10 @@ class Side:
         self.exchange.grant.add(bucket)
         self.in_flight.add(self.exchange)
         self.in_flight.take_response(1)
-        self.request = RequestView(api_key, VERSION, 1, "c", 100, False)
+        self.request = RequestView(api_key, VERSION, 1, "c", 100, flexible=False)
         self.view = ResponseView(VERSION, False, body_size)
         self.view.throttle_at = THROTTLE_AT
-        start = fetch_response(VERSION, 1, error_code, SESSION)
+        start = fetch_response(VERSION, 1, error_code=error_code, session_id=SESSION)
         self.frame = Frame([start], body_size + 8, False)
 
     def withhold(self):
@@ -67,7 +67,7 @@ def test_the_client_gets_an_empty_response_and_is_muted(full):
     side = Side()
     side.exchange.full_fetch = full
     assert side.withhold()
-    response = fetch_response(VERSION, 1, 0, 0 if full else SESSION, 3000)
+    response = fetch_response(VERSION, 1, session_id=0 if full else SESSION, throttle_time_ms=3000)
     assert side.sent() == response
     assert side.in_flight.muted_until == pytest.approx(START + 3.0)
     assert side.view.body_size == WITHHELD
@@ -109,7 +109,7 @@ def test_a_small_response_with_records_is_withheld(by_the_gate):
     side = small(fetched(1, size=300))
     side.exchange.withheld = by_the_gate
     assert side.withhold()
-    assert side.sent() == fetch_response(VERSION, 1, 0, 0, 3000)
+    assert side.sent() == fetch_response(VERSION, 1, throttle_time_ms=3000)
 
 
 def test_a_fetch_without_a_limit_is_not_withheld():

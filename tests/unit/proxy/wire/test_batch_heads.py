@@ -29,7 +29,7 @@ def test_each_item_gets_its_head(pieces):
     frame = b"frame's head" + body({"a": BATCHES[:2], "b": BATCHES[2:]})
     size = -(-len(frame) // pieces)
     parts = [frame[at : at + size] for at in range(0, len(frame), size)]
-    view = RequestView(0, 9, 1, "c", len(frame), True, True)
+    view = RequestView(0, 9, 1, "c", len(frame), flexible=True, want_items=True)
     Produce().read_request(Reader(parts, 12), view)
     assert [item.head for item in view.items] == [b""] * 5
     heads = BatchHeads().of(parts, 12)

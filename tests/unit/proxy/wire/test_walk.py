@@ -77,7 +77,9 @@ def test_a_partial_frame_is_read_on_from_its_mark(version, step):
     api = api_of(0)
     body = read_body_offset(frame, version)
     reader = Reader([frame[:body]], body)
-    view = RequestView(0, version, 1, "client", len(frame) - 4, version >= api.flexible_from, True)
+    view = RequestView(
+        0, version, 1, "client", len(frame) - 4, flexible=version >= api.flexible_from, want_items=True
+    )
     view.partial = True
     marks = []
     for at in range(body, len(frame), step):

@@ -36,7 +36,7 @@ class Partition:
         if self.batches.gate_bucket(item, batch, who, now) is not None:
             return "behind"
         if over:
-            self.batches.reject(item, batch, who, BUCKET, 0.0, 0.0, now)
+            self.batches.reject(item, batch, who, BUCKET, throttle_seconds=0.0, mute_seconds=0.0, now=now)
             return "rejected"
         self.batches.admit(item, batch, who)
         return "on"
@@ -139,13 +139,21 @@ def test_a_gate_outlasts_its_producers_wait(first, later, seconds):
 
 def test_gates_end_at_their_deadline_and_are_bounded():
     batches = RejectedBatches()
-    batches.reject(ITEM, numbered(0), WHO, BUCKET, 0.0, 0.0, 0.0)
+    batches.reject(ITEM, numbered(0), WHO, BUCKET, throttle_seconds=0.0, mute_seconds=0.0, now=0.0)
     batches.forget(IDEMPOTENT_SECONDS - 1)
     assert batches.any
     batches.forget(IDEMPOTENT_SECONDS)
     assert not batches.any
     for producer_id in range(rejected_batches.GATES_AT_MOST + 1):
-        batches.reject(ITEM, numbered(0, producer_id=producer_id), WHO, BUCKET, 0.0, 0.0, 0.0)
+        batches.reject(
+            ITEM,
+            numbered(0, producer_id=producer_id),
+            WHO,
+            BUCKET,
+            throttle_seconds=0.0,
+            mute_seconds=0.0,
+            now=0.0,
+        )
     assert batches.gate_bucket(ITEM, numbered(10, producer_id=0), WHO, 0.0) is None
     assert batches.gate_bucket(ITEM, numbered(10, producer_id=producer_id), WHO, 0.0) is BUCKET
     batches.clear()

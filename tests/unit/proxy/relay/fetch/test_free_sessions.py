@@ -19,7 +19,7 @@ VERSION = 12
 AT_MOST = 3
 SESSION = 7
 WHO = Identity("u", "c", "127.0.0.1")
-VIEW = RequestView(FETCH, VERSION, 1, "c", 100, True)
+VIEW = RequestView(FETCH, VERSION, 1, "c", 100, flexible=True)
 
 
 class Side:

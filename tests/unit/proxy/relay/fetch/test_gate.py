@@ -41,7 +41,7 @@ class Asking:
         header = read_request_header(reader)
         reader.skip_tags()
         client = new_client(WHO, header.raw_client_id, self.traffic, -1)
-        view = RequestView(FETCH, VERSION, 1, client.client_id, len(data) - LENGTH_SIZE, True)
+        view = RequestView(FETCH, VERSION, 1, client.client_id, len(data) - LENGTH_SIZE, flexible=True)
         WITHOUT_INTERCEPTED.read[FETCH].read_request(reader, view)
         exchange = Exchange(1, client, api_key=FETCH, api=WITHOUT_INTERCEPTED.read[FETCH], request=view)
         return self.gate.forwards(Frame([data], len(data), True), exchange, view, START)

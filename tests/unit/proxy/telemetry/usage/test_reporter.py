@@ -44,7 +44,13 @@ class Story:
             Source(name, ledger, self.names) for name, ledger in zip(listeners, self.ledgers, strict=True)
         ]
         self.reporter = UsageReporter(
-            "prod", "me-1", 10, sources, [self.sink], lambda: self.now, lambda: self.passed
+            "prod",
+            "me-1",
+            10,
+            sources,
+            [self.sink],
+            clock=lambda: self.now,
+            monotonic=lambda: self.passed,
         )
 
     def use(self, size: int = 100, listener: int = 0, user: str = "u") -> None:
