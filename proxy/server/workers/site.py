@@ -4,6 +4,7 @@ Only the supervisor imports this file, and late: aiohttp and prometheus_client t
 """
 
 import socket
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,6 +16,7 @@ from proxy.security.tls import TlsFiles
 from proxy.server.admin_http import admin_guard, serve_application
 from proxy.server.workers.channel import METRICS
 from proxy.server.workers.fleet import Fleet
+from proxy.server.workers.throttle_sums import SummedThrottleLog
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.metrics.series import PREFIX
 from proxy.telemetry.metrics.summed import Family, SummedFamilies
@@ -38,6 +40,7 @@ class WorkersSite(AdminSite):
         )
         self._fleet: Final = fleet
         self._sums: Final = SummedFamilies()
+        self._throttles: Final = SummedThrottleLog(time.monotonic)
 
     async def count(self) -> None:
         """Take the metrics of all workers."""
@@ -45,6 +48,7 @@ class WorkersSite(AdminSite):
         for worker, body in zip(workers, await self._fleet.ask_all(workers, METRICS), strict=True):
             if body and worker in self._fleet.all:
                 self._sums.take(worker.pid, _families.decode(body))
+        self._throttles.check(self._sums.low_throttles())
 
     def ended(self, pid: int, last: bytes) -> None:
         """A worker has ended; `last` are its last metrics, empty if it was killed."""

@@ -5,7 +5,8 @@ Counters are sums that never go back: what a worker has counted stays when it en
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
 import msgspec
 from prometheus_client.core import Metric
@@ -26,6 +27,7 @@ _LARGEST: Final = (
     "quota_store_lag",
     "quota_store_broken_records",
     "brokers_without_port",
+    "replication_throttle_limit",
     "replication_throttle_too_low",
 )
 _LEAST: Final = (
@@ -42,8 +44,22 @@ _COMBINE: Final[dict[str, Callable[[float, float], float]]] = {
     "process_max_fds": min,
 }
 """How the gauges combine that do not add up."""
+_TOO_LOW: Final = PREFIX + "replication_throttle_too_low"
+_LIMIT: Final = PREFIX + "replication_throttle_limit"
+_INBOUND: Final = PREFIX + "replication_inbound_rate"
+_BEHIND: Final = PREFIX + "replication_replicas_behind"
 SampleKey = tuple[str, tuple[tuple[str, str], ...]]
 """The sample's name, and its labels."""
+
+
+class LowThrottle(NamedTuple):
+    """A replication throttle that is too low for the followers of all workers together."""
+
+    role: str
+    broker: str
+    limit: float
+    inbound: float
+    behind: float
 
 
 class Family(msgspec.Struct, array_like=True, frozen=True):
@@ -59,6 +75,9 @@ def packed(metric: Metric) -> Family:
     """The family as a worker sends it."""
     samples = [(sample.name, dict(sample.labels), float(sample.value)) for sample in metric.samples]
     return Family(metric.name, metric.documentation, metric.type, samples)
+
+
+Gauges = dict[str, tuple[Family, dict[SampleKey, float]]]
 
 
 class _Total:
@@ -118,10 +137,23 @@ class SummedFamilies:
             for (sample, labels), total in totals.items():
                 metric.add_sample(sample, dict(labels), total.value)
             yield metric
-        yield from self._gauges(family for families in self._latest.values() for family in families)
+        found = self._gauges()
+        for throttle in list(_low_throttles(found)):
+            found[_TOO_LOW][1][_TOO_LOW, _of(throttle)] = 1.0
+        for family, values in found.values():
+            metric = Metric(family.name, family.documentation, family.type)
+            for (sample, names), value in values.items():
+                metric.add_sample(sample, dict(names), value)
+            yield metric
 
-    def _gauges(self, families: Iterable[Family]) -> Iterator[Metric]:
-        found: dict[str, tuple[Family, dict[SampleKey, float]]] = {}
+    def low_throttles(self) -> list[LowThrottle]:
+        """The replication throttles that are too low only by the sums: no worker finds them alone."""
+        return list(_low_throttles(self._gauges()))
+
+    def _gauges(self) -> Gauges:
+        """The gauges of all workers, combined."""
+        families: Iterable[Family] = chain.from_iterable(self._latest.values())
+        found: Gauges = {}
         for family in families:
             if family.type in _COUNTED:
                 continue
@@ -130,11 +162,7 @@ class SummedFamilies:
             for name, labels, value in family.samples:
                 key = name, tuple(labels.items())
                 values[key] = combine(values[key], value) if key in values else value
-        for family, values in found.values():
-            metric = Metric(family.name, family.documentation, family.type)
-            for (sample, names), value in values.items():
-                metric.add_sample(sample, dict(names), value)
-            yield metric
+        return found
 
     def _drop_old(self) -> None:
         oldest = self._time() - KEPT_SECONDS
@@ -146,3 +174,21 @@ class SummedFamilies:
 
 def _add(one: float, other: float) -> float:
     return one + other
+
+
+def _low_throttles(found: Gauges) -> Iterator[LowThrottle]:
+    """The throttles that no worker calls too low: each compares the limit with its own followers only."""
+    if _TOO_LOW not in found or _LIMIT not in found:
+        return
+    for (_, labels), said in found[_TOO_LOW][1].items():
+        limit = found[_LIMIT][1].get((_LIMIT, labels))
+        if said == 0.0 and limit is not None:
+            inbound = found[_INBOUND][1].get((_INBOUND, labels), 0.0)
+            behind = found[_BEHIND][1].get((_BEHIND, labels), 0.0)
+            if behind > 0.0 and limit <= inbound:
+                names = dict(labels)
+                yield LowThrottle(names["role"], names["broker"], limit, inbound, behind)
+
+
+def _of(throttle: LowThrottle) -> tuple[tuple[str, str], ...]:
+    return (("broker", throttle.broker), ("role", throttle.role))

@@ -2,10 +2,11 @@
 
 from itertools import pairwise
 
+import pytest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from proxy.telemetry.metrics.latencies import latency_steps
-from proxy.telemetry.metrics.summed import KEPT_SECONDS, Family, SummedFamilies, packed
+from proxy.telemetry.metrics.summed import KEPT_SECONDS, Family, LowThrottle, SummedFamilies, packed
 from proxy.wire.api_keys import PRODUCE
 from tests.support.stories.listeners import FilledListener
 
@@ -129,3 +130,44 @@ def test_the_families_keep_their_names_and_types() -> None:
         "Requests.",
     )
     assert family.samples[0].name == "quota_proxy_requests_total"
+
+
+def replication(limit: float, inbound: float, behind: float, too_low: float) -> list[Family]:
+    """What a worker shows of the throttle of broker 1 as a leader."""
+    shown = {
+        "throttle_limit": limit,
+        "inbound_rate": inbound,
+        "replicas_behind": behind,
+        "throttle_too_low": too_low,
+    }
+    families = []
+    for name, value in shown.items():
+        family = GaugeMetricFamily(f"quota_proxy_replication_{name}", "It.", labels=("broker", "role"))
+        family.add_metric(("1", "leader"), value)
+        families.append(packed(family))
+    return families
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "too_low", "by_sums"),
+    [
+        ((60.0, 1.0, 0.0), (60.0, 1.0, 0.0), 1.0, True),
+        ((40.0, 1.0, 0.0), (40.0, 1.0, 0.0), 0.0, False),
+        ((60.0, 0.0, 0.0), (60.0, 0.0, 0.0), 0.0, False),
+        ((110.0, 1.0, 1.0), (60.0, 1.0, 0.0), 1.0, False),
+    ],
+    ids=["together", "neither", "none behind", "one alone"],
+)
+def test_a_replication_throttle_is_compared_with_the_growth_of_all_replicas(
+    one: tuple[float, float, float], other: tuple[float, float, float], too_low: float, by_sums: bool
+) -> None:
+    """And its limit is no sum."""
+    sums = SummedFamilies()
+    for process, shown in enumerate((one, other)):
+        sums.take(process, replication(100.0, *shown))
+    found = values(sums)
+    assert found["quota_proxy_replication_throttle_limit"] == 100.0
+    assert found["quota_proxy_replication_inbound_rate"] == one[0] + other[0]
+    assert found["quota_proxy_replication_throttle_too_low"] == too_low
+    low = [LowThrottle("leader", "1", 100.0, one[0] + other[0], 2.0)]
+    assert sums.low_throttles() == (low if by_sums else [])
