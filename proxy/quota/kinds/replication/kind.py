@@ -274,6 +274,9 @@ class Replication(Quota):
     def shared_buckets(self, now: float) -> list[Bucket]:
         return self._shared.shared_buckets(self.node_id, now)
 
+    def begin_with(self, part: float) -> None:
+        self._shared.begin_with(part)
+
     def forget_idle(self, now: float) -> None:
         replicas = self._shared.replicas
         for key in [key for key, replica in replicas.items() if now - replica.seen_at > FORGET_SECONDS]:

@@ -123,6 +123,7 @@ class ReplicationState:
         self.leaders = ThrottledReplicas(NO_RESOURCES, True)
         self.followers = ThrottledReplicas(NO_RESOURCES, False)
         self.view = NOTHING_KNOWN
+        self._first_part = 1.0
         self.throttles: Final[dict[tuple[str, int], Throttle]] = {}
         """By role and node id."""
         self.replicas: Final[dict[ReplicaKey, Replica]] = {}
@@ -153,9 +154,16 @@ class ReplicationState:
         throttle = self.throttles.get((role, node_id))
         if throttle is None:
             throttle = Throttle(role, node_id)
+            throttle.first_part = self._first_part
             throttle.configure(self._limit(throttle), self.limits, now)
             self.throttles[role, node_id] = throttle
         return throttle
+
+    def begin_with(self, part: float) -> None:
+        """Have limits that are set from now on begin with this part: others share them."""
+        self._first_part = part
+        for throttle in self.throttles.values():
+            throttle.first_part = part
 
     def _limit(self, throttle: Throttle) -> float:
         limit = self.limits.resources.number(BROKER, str(throttle.node_id), throttle.key.name)

@@ -44,6 +44,8 @@ class Throttle:
         """Has the limit, this process's part of it, and the tokens. Its uses are the bytes that came and the
         reserved ones.
         """
+        self.first_part = 1.0
+        """What this process may use at first of a limit that is set: others may share it."""
         self.enforced = True
         """Whether it omits replicas, and does not only count."""
         self.total_bytes = 0
@@ -83,6 +85,7 @@ class Throttle:
             self._in_sync_rate = SimpleRate(window.samples, window.seconds)
             self._window = window
         was_observed = not self.enforced
+        begins = self.bucket.whole_limit == UNLIMITED and 0.0 < limit < UNLIMITED
         mode = limits.mode(self.key.name)
         self.enforced = mode == ENFORCE
         if limit == UNLIMITED or (was_observed and self.enforced):
@@ -91,6 +94,8 @@ class Throttle:
         algorithm = limits.settings.algorithm
         self._burst_seconds = min(algorithm.burst_seconds, MOST_BURST_SECONDS) if algorithm.paced else 0.0
         self.bucket.configure(limit, RateRule(burst_seconds=self._burst_seconds, mode=mode), now)
+        if begins and self.enforced:
+            self.bucket.share(self.first_part, now)
         self._forgive(now)
 
     @property

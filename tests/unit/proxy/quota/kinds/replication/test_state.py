@@ -101,6 +101,14 @@ class TestThrottles:
         assert sides(shared.throttles_of(1, 2, TOPIC, 0, START)) == [(LEADER, 1), (FOLLOWER, 2)]
         assert sides(shared.enforced_throttles(1, 2, TOPIC, 0, START)) == [(FOLLOWER, 2)]
 
+    def test_limits_that_others_share_begin_with_a_part(self):
+        shared = state(Limits({}))
+        before = shared.throttle(LEADER, 1, START)
+        shared.begin_with(0.25)
+        shared.configure(throttled(1000, 1000), START)
+        for throttle in (before, shared.throttle(FOLLOWER, 2, START)):
+            assert (throttle.limit, throttle.whole_limit) == (250, 1000)
+
     def test_new_limits_apply_to_throttles_that_there_are(self):
         """The same limits again change nothing: replicas keep their throttles."""
         limits = throttled(1000)

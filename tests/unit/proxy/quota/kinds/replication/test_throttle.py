@@ -116,3 +116,18 @@ def test_throttled_seconds_are_counted_while_a_follower_fetches():
         one.count_omission(at)
     one.count_omission(200.0)
     assert one.throttled_seconds == pytest.approx(0.5 + 0.1 + 0.1 + 0.5)
+
+
+def test_a_limit_that_is_set_begins_with_its_part_of_a_shared_limit():
+    """Also one that is set again; a limit that changes keeps the part that the process has now."""
+    limits = Limits({}, settings=enforcement(algorithm=PACE))
+    one = throttle(UNLIMITED)
+    one.first_part = 0.25
+    for _ in range(2):
+        one.configure(RATE, limits, 0.0)
+        assert (one.limit, one.whole_limit) == (250.0, RATE)
+        assert one.allowance(0.0) == 250.0, "its first burst is a part, too"
+        one.bucket.share(0.5, 0.0)
+        one.configure(2 * RATE, limits, 0.0)
+        assert one.limit == RATE
+        one.configure(UNLIMITED, limits, 0.0)
