@@ -1,13 +1,9 @@
 """`python -m bench.sharing_crowd`: 100 processes that share the limits of 100,000 entities, under faults.
 
-The simulation runs the code of the proxy (`proxy/quota/sharing`) on a simulated clock, as bench.sharing does.
-Each entity has clients at one to four processes. Most send far less than their limits. Some (`--hot`) have
-connections that send as much as they may.
-
-First nothing happens. Then processes are killed, started and suspended, demand moves from process to
-process, reports are late, lost or doubled, all clocks are wrong and that of the broker jumps, and the log is
-away. Then all is quiet again. The command ends with exit status 1 if a rule does not hold. The figures of a
-seed are the same on every machine, but for CPU time and memory.
+First nothing happens in the simulation (bench.crowd). Then processes are killed, started and suspended,
+demand moves from process to process, reports are late, lost or doubled, all clocks are wrong, the broker's
+clock jumps, and the log is away. Then all is quiet again. The command ends with exit status 1 if a rule does
+not hold. The figures of a seed are the same on every machine, except for CPU time and memory.
 """
 
 import argparse
@@ -18,32 +14,19 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from heapq import heappop, heappush
-from itertools import count
-from random import Random
 from statistics import mean, median, pstdev
 from typing import Final
 
+from bench.crowd import LIMIT, RULE, SETTLING, YOUNG_SECONDS, Crowd, Plan
 from bench.line_chart import COLORS, INK, Line, LineChart
 from bench.page import RESULTS
 from bench.sharing import PICTURES, Metered
-from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
-from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.shared_bucket import CREDIT_SECONDS, SETTLE_SECONDS
 from proxy.quota.sharing.sharing import Sharing
-from proxy.quota.sharing.waterfill import RESERVE
 from proxy.store.share_records import decode_report, encode_report
-from tests.support.sharing.simulation import REVIEW_SECONDS, STEP, Connection, Process, Simulation
 
-LIMIT: Final = 1e6
-SIZE: Final = 20e3
-COLD_USE: Final = 0.005
-"""What a request of a client whose limit is not in use takes of it; each sends one in ten seconds."""
-CONNECTIONS: Final = (1, 2, 4)
-SETTLING: Final = 6.0
-RULE: Final = RateRule(burst_seconds=1.0)
 MOST: Final = 1.05
 LEAST: Final = 0.98
 DEVIATION: Final = 0.15
@@ -53,232 +36,10 @@ WITHIN: Final = {"moved": 1.0, "taken over": 3.0, "joined": 1.0}
 is in use, and a new process has its part.
 """
 EXCESS: Final = 1.0 + CREDIT_SECONDS / SETTLE_SECONDS
-FAULTS: Final = ("kill", "start", "suspend", "continue", "move", "move", "move", "move")
 EVERY: Final = 0.3
 """Seconds between two faults."""
 WINDOW: Final = 50
 """Tenths of a second in which the rule of 5 seconds is checked."""
-YOUNG_SECONDS: Final = 0.5
-"""A bucket has an equal part of the limit until its process looks at it for the first time."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How much is simulated. Times are in seconds."""
-
-    processes: int = 100
-    entities: int = 100_000
-    hot: int = 200
-    quiet: float = 10.0
-    faults: float = 30.0
-    seed: int = 1
-
-
-class CrowdProcess(Process):
-    """A process that knows only the entities whose clients have come to it.
-
-    Its work is in proportion to the requests that it serves: connections that wait take no time.
-    """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.known: dict[int, Bucket] = {}
-        self.hot: dict[int, Bucket] = {}
-        self.known_since: dict[int, float] = {}
-        self.came: list[tuple[float, int, float]] = []
-        """When clients of a hot entity came, the entity, and what their first requests may use at once."""
-        self.tenths: dict[int, dict[int, float]] = {}
-        """By hot entity: the use in each tenth of a second."""
-        self._connected: dict[int, list[Connection]] = {}
-        self._due: list[tuple[float, int, Connection]] = []
-        """When each connection is to be served: a heap."""
-        self._numbers = count()
-        self._cold: list[Bucket] = []
-
-    @property
-    def serves(self) -> bool:
-        return self.running and not self.stopped
-
-    def meet(self, entity: int, now: float) -> Bucket:
-        """Clients of an entity come for the first time."""
-        user = f"tenant-{entity}"
-        bucket = Bucket(quota="q", limit=self.limit, rule=RULE, now=now + self.skew, user=user)
-        bucket.share(self.sharing.first_part, now + self.skew)
-        self.known[entity] = bucket
-        self.known_since[entity] = now
-        self.buckets.append(bucket)
-        return bucket
-
-    def meet_cold(self, entity: int, now: float) -> None:
-        """Clients of an entity come that use little."""
-        self._cold.append(self.meet(entity, now))
-
-    def connect_hot(self, entity: int, connections: int, now: float) -> None:
-        """Clients of a hot entity come, with so many connections."""
-        # A new bucket has its first burst. The debts of clients stay behind at the process that they left.
-        new = entity not in self.known
-        bucket = self.hot[entity] = self.meet(entity, now) if new else self.known[entity]
-        burst = bucket.limit * (RULE.burst_seconds + YOUNG_SECONDS) if new else 0.0
-        self.came.append((now, entity, burst + connections * SIZE))
-        for _ in range(connections):
-            number = next(self._numbers)
-            who = Identity(bucket.user, f"{self.name}-{number}", "10.0.0.1")
-            connection = Connection(who, SIZE, bucket, entity, ready_at=now)
-            self._connected.setdefault(entity, []).append(connection)
-            heappush(self._due, (now, number, connection))
-
-    def disconnect(self, entity: int) -> int:
-        """The clients of a hot entity go; return the number of their connections."""
-        return len(self._connected.pop(entity, ()))
-
-    def connected(self, entity: int) -> int:
-        """The number of its connections."""
-        return len(self._connected.get(entity, ()))
-
-    @property
-    def all_connected(self) -> int:
-        """The number of connections."""
-        return sum(map(len, self._connected.values()))
-
-    def use_a_little(self, now: float, random: Random) -> None:
-        """Each client of a cold entity sends something once in ten seconds, on average."""
-        if self.serves and self._cold:
-            for bucket in random.choices(self._cold, k=int(len(self._cold) / 1000 + random.random())):
-                bucket.record(COLD_USE * self.limit, now + self.skew)
-
-    def _serve_all(self, now: float) -> None:
-        due = self._due
-        while due and due[0][0] <= now:
-            _, number, connection = heappop(due)
-            if connection not in self._connected.get(connection.entity, ()):
-                continue
-            self._serve(connection, now)
-            # A review finds out whether the part of the limit has changed.
-            at = now + STEP if connection.debt is None else min(connection.ready_at, now + REVIEW_SECONDS)
-            heappush(due, (max(at, now + STEP), number, connection))
-
-    def _use(self, bucket: Bucket, value: float, now: float, who: Identity | None, entity: int) -> float:
-        of_entity = self.tenths.setdefault(entity, {})
-        tenth = int(now * 10 + 1e-6)
-        of_entity[tenth] = of_entity.get(tenth, 0.0) + value
-        return bucket.record(value, now + self.skew, who)
-
-
-@dataclass
-class Crowd(Simulation):
-    """All processes, and the clients of all entities."""
-
-    plan: Plan = field(default_factory=Plan)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.random = Random(self.plan.seed)
-        self.crowd: list[CrowdProcess] = []
-        self.worst_parts = 0.0
-        """The largest sum of the parts of a limit, less the reserves."""
-        for number in range(self.plan.processes):
-            self.begin(f"p{number}")
-            # Processes look at their buckets at different moments.
-            self.run(self.random.uniform(0.0, 4.0 / self.plan.processes))
-        self.run(SETTLING)
-        for entity in range(self.plan.hot, self.plan.entities):
-            for process in self.random.sample(self.crowd, self.random.choice((1, 1, 2))):
-                process.meet_cold(entity, self.now)
-        for entity in self.hot:
-            for process in self.random.sample(self.crowd, self.random.randint(1, 4)):
-                process.connect_hot(entity, self.random.choice(CONNECTIONS), self.now)
-        self.run(SETTLING)
-
-    @property
-    def hot(self) -> range:
-        """The hot entities."""
-        return range(self.plan.hot)
-
-    @property
-    def serving(self) -> list[CrowdProcess]:
-        """The processes that run and are not suspended."""
-        return [process for process in self.crowd if process.serves]
-
-    def begin(self, name: str) -> CrowdProcess:
-        """A process starts, with a wrong clock."""
-        skew = self.random.uniform(-3600.0, 3600.0)
-        process = CrowdProcess(name, self.log, LIMIT, self.now, skew)
-        self.processes.append(process)
-        self.crowd.append(process)
-        return process
-
-    def go_on(self, seconds: float) -> None:
-        """Run, with little traffic of all entities, and check the parts of the hot ones."""
-        self.run(seconds, self._between)
-
-    def _between(self, now: float) -> None:
-        for process in self.crowd:
-            process.use_a_little(now, self.random)
-        if int(now * 100 + 1e-6) % 5 == 0:
-            self._check_parts()
-
-    def _check_parts(self) -> None:
-        serving = self.serving
-        together = dict.fromkeys(self.hot, 0.0)
-        for process in serving:
-            for entity, bucket in process.hot.items():
-                if self.now - process.known_since[entity] > YOUNG_SECONDS:
-                    together[entity] += bucket.limit
-        # All reserves of those that know each other are in the limit.
-        apart = sum(process.sharing.stalled or not process.sharing.joined for process in serving)
-        reserves = RESERVE * (apart + 1)
-        self.worst_parts = max(self.worst_parts, max(together.values()) / LIMIT - reserves)
-
-    def parts(self, entity: int, processes: Sequence[CrowdProcess]) -> float:
-        """The sum of their parts of a limit."""
-        return sum(process.hot[entity].limit / LIMIT for process in processes if entity in process.hot)
-
-    def connected_parts(self, entity: int) -> float:
-        """The sum of the parts of the processes that have clients of the entity."""
-        return self.parts(entity, [process for process in self.serving if process.connected(entity)])
-
-    def used(self, entity: int, first: int, end: int, only: CrowdProcess | None = None) -> list[float]:
-        """Units in each of these tenths of a second, by all processes, also those that have ended."""
-        sums = [0.0] * (end - first)
-        for process in [only] if only else self.crowd:
-            for tenth, value in process.tenths.get(entity, {}).items():
-                if first <= tenth < end:
-                    sums[tenth - first] += value
-        return sums
-
-    # What happens
-
-    def kill(self, process: CrowdProcess) -> None:
-        """A process is killed; its clients go to another one."""
-        process.running = False
-        other = self.random.choice(self.serving)
-        for entity in process.hot:
-            gone = process.disconnect(entity)
-            if gone:
-                other.connect_hot(entity, gone, self.now)
-
-    def move(self, entity: int, to: CrowdProcess) -> None:
-        """All clients of an entity go to another process."""
-        gone = sum(process.disconnect(entity) for process in self.crowd)
-        to.connect_hot(entity, max(gone, 1), self.now)
-
-    def fault(self) -> None:
-        """One of FAULTS happens."""
-        random, serving = self.random, self.serving
-        what = random.choice(FAULTS)
-        suspended = [process for process in self.crowd if process.running and process.stopped]
-        if what == "kill" and len(serving) > self.plan.processes * 0.9:
-            self.kill(random.choice(serving))
-        elif what == "start" and len(serving) < self.plan.processes:
-            new = self.begin(f"n{len(self.crowd)}")
-            for entity in random.sample(self.hot, min(5, self.plan.hot)):
-                new.connect_hot(entity, 1, self.now)
-        elif what == "suspend" and len(suspended) < 3:
-            random.choice(serving).stopped = True
-        elif what == "continue" and suspended:
-            random.choice(suspended).resume(self.now)
-        elif what == "move":
-            self.move(random.choice(self.hot), random.choice(serving))
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """The simulation in its shortest form: every rule is checked, and none is broken."""
 
-from bench.sharing_crowd import Plan, run
+from bench.crowd import Plan
+from bench.sharing_crowd import run
 
 
 def test_the_rules_hold_under_faults() -> None:
