@@ -7,7 +7,7 @@ from bench.crowd import LIMIT, Crowd, Plan
 PLAN = Plan(processes=3, entities=10, hot=2)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def crowd() -> Crowd:
     return Crowd(PLAN.seed, limit=LIMIT, plan=PLAN)
 

@@ -15,25 +15,16 @@ ODD = 'ca:rol, 7:"é"/3'
 
 
 class Process:
-    """A process of proxy-a, which has read reports."""
+    """What a process of proxy-a knows, which has read reports."""
 
     def __init__(self) -> None:
-        self._sharing = Sharing("proxy-a/1")
+        self.sharing = Sharing("proxy-a/1")
         self._offset = 0
 
     def read(self, instance: str, number: int, *entries: BucketReport) -> None:
         report = Report(instance=instance, number=number, read_to=self._offset, buckets=list(entries))
-        self._sharing.see(report, self._offset, 1000 + 100 * self._offset)
+        self.sharing.see(report, self._offset, 1000 + 100 * self._offset)
         self._offset += 1
-
-    def ages(self) -> dict[str, float]:
-        return self._sharing.ages()
-
-    def hot_keys(self) -> list[str]:
-        return self._sharing.hot_keys()
-
-    def shares(self, key: str) -> tuple[float, dict[str, float]] | None:
-        return self._sharing.shares(key)
 
 
 def key(
@@ -75,7 +66,7 @@ def crowd() -> Process:
 
 
 async def test_shares_of_an_instance_are_those_of_its_processes() -> None:
-    found = await shares(crowd(), "ALICE producer")
+    found = await shares(crowd().sharing, "ALICE producer")
     assert [(each["instance"], each["processes"]) for each in found["instances"]] == [
         ("proxy-a", 2),
         ("proxy-b", 1),
@@ -95,7 +86,7 @@ async def test_without_sharing_there_are_none() -> None:
 async def test_unreadable_keys_are_skipped_and_the_rest_is_bounded() -> None:
     process = crowd()
     process.read("proxy-b/1", 3, entry("a newer key", 1), *(entry(key(user=str(n)), 1) for n in range(MOST)))
-    found = await shares(process, "")
+    found = await shares(process.sharing, "")
     assert (found["total"], len(found["limits"])) == (MOST + 2, MOST)
 
 
