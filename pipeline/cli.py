@@ -1,7 +1,5 @@
 """The `quota-pipeline` command. Exit codes: 0 success, 1 failure, 2 invalid input."""
 
-import math
-import re
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -18,10 +16,8 @@ except ModuleNotFoundError as missing:
         "quota-pipeline needs Apache Spark for Python: pip install 'kafka-quota-proxy[pipeline]'"
     ) from missing
 
-from pipeline.access import PLAINTEXT, read_access
+from pipeline.cli_options import FILE, RATE, Finite, in_lake, with_options
 from pipeline.errors import InputError, PipelineError
-from pipeline.formats import FORMATS as TABLE_FORMATS
-from pipeline.formats import PARQUET
 from pipeline.jobs import batch, plan_move
 from pipeline.jobs.job import Job, Options
 from pipeline.jobs.recommendation import Recommending, write_recommendation
@@ -29,28 +25,10 @@ from pipeline.jobs.report import ReportOptions, write_report
 from pipeline.jobs.stream import MODES, StreamOptions, run_stream
 from pipeline.prices import read_prices
 from pipeline.quota_file import SCOPES, read_quotas
-from pipeline.sources import FORMATS, local_path
 from pipeline.tenants import read_tenants
 from pipeline.transforms.reassignment import plan
 from pipeline.transforms.recommend import DEFAULT_FLOOR, DEFAULT_SAMPLES, ENTITIES, PER_BOTH, Rules
 from pipeline.transforms.usage import DAY, HOUR
-from pipeline.window import make_window
-
-FILE = click.Path(path_type=Path)
-_TABLE_NAME = re.compile(r"(?:\w+|`[^`]+`)(?:\.(?:\w+|`[^`]+`))*")
-
-
-class Finite(click.FloatRange):
-    """A finite number in a range."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{number} is not a finite number", param, ctx)
-        return number
-
-
-RATE = Finite(min=0, min_open=True)
 
 
 class Jobs(click.Group):
@@ -87,94 +65,6 @@ def job(run: Callable[..., None]) -> Callable[..., None]:
             run(running, **own)
 
     return command
-
-
-def with_options(run: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that all commands have; `run` gets them as one argument."""
-
-    @click.option("--out", required=True, help="Folder for the tables.")
-    @click.option(
-        "--from",
-        "start",
-        metavar="TS",
-        help="Start of the window, inclusive, such as 2026-01-31T14:00 (UTC).",
-    )
-    @click.option("--to", "end", metavar="TS", help="End of the window, exclusive (UTC).")
-    @click.option(
-        "--master", metavar="URL", help="Spark's master; by default that of spark-submit, or local[*]."
-    )
-    @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated.")
-    @click.option(
-        "--kafka", multiple=True, metavar="KEY=VALUE", help="A Kafka client setting; may be repeated."
-    )
-    @click.option(
-        "--access",
-        type=FILE,
-        help="YAML file with `tls` and `sasl` for connections to brokers, with the keys below `upstream` in "
-        "the proxy's configuration.",
-    )
-    @click.option(
-        "--events-format",
-        "form",
-        type=click.Choice(FORMATS),
-        help="Format of the files of --events; by default, Parquet if the name of any file ends in .parquet.",
-    )
-    @wraps(run)
-    def command(
-        events: str | None,
-        out: str,
-        start: str | None,
-        end: str | None,
-        master: str | None,
-        conf: tuple[str, ...],
-        kafka: tuple[str, ...],
-        form: str | None,
-        access: Path | None,
-        table_format: str = PARQUET,
-        catalog_table: str | None = None,
-        **own: object,
-    ) -> None:
-        if not out:
-            raise InputError("--out is empty; expected a folder")
-        window = make_window(start, end)
-        settings = _settings("--conf", conf), _settings("--kafka", kafka)
-        folder = local_path(out).rstrip("/") or "/"
-        login = PLAINTEXT if access is None else read_access(access)
-        if catalog_table is not None and not _TABLE_NAME.fullmatch(catalog_table):
-            raise InputError(
-                f"--catalog-table {catalog_table} is not a table name, such as catalog.schema.table"
-            )
-        run(
-            Options(
-                events or "", folder, window, master, *settings, form, login, table_format, catalog_table
-            ),
-            **own,
-        )
-
-    return command
-
-
-def in_lake(run: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of jobs that write one table."""
-    with_format = click.option(
-        "--format",
-        "table_format",
-        type=click.Choice(TABLE_FORMATS),
-        default=PARQUET,
-        show_default=True,
-        help="Format of the table.",
-    )
-    with_name = click.option(
-        "--catalog-table", metavar="NAME", help="Make the table known to Spark's catalog by this name."
-    )
-    return with_format(with_name(run))
-
-
-def _settings(option: str, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    for setting in given:
-        if "=" not in setting:
-            raise InputError(f"{option} {setting} has no value; write KEY=VALUE")
-    return tuple((key, value) for key, _, value in (setting.partition("=") for setting in given))
 
 
 @job
