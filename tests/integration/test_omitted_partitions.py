@@ -1,7 +1,6 @@
 """Consumers of six partitions, one over its quota: it is delivered at its limit, the others at once."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Final
@@ -74,14 +73,12 @@ class Flow:
 
     def _run(self) -> None:
         while not self._stop.wait(SAMPLE_SECONDS):
-            family = self._proxy.metrics().get(BYTES_OUT.removesuffix("_total"))
-            now = time.monotonic()
-            for sample in family.samples if family else []:
+            asked_at, samples = self._proxy.samples(BYTES_OUT)
+            for sample in samples:
                 labels = sample.labels
-                if sample.name == BYTES_OUT and labels["direction"] == "out":
-                    found = self.samples.get((labels["topic"], int(labels["partition"])))
-                    if found is not None:
-                        found.append((now, sample.value))
+                found = self.samples.get((labels["topic"], int(labels["partition"])))
+                if labels["direction"] == "out" and found is not None:
+                    found.append((asked_at, sample.value))
 
     def __enter__(self) -> "Flow":
         self._thread.start()

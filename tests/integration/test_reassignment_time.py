@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from pipeline.log_dirs import read_cluster
 from pipeline.transforms.reassignment import Cluster, Move, plan
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.kafka.clients import Confluent
-from tests.support.kafka.reassignment import Meter, Reassignment
+from tests.support.kafka.fill import fill
+from tests.support.kafka.reassignment import Meters, Reassignment
 from tests.support.kafka.replicated import Replicated
 from tests.support.kafka.topics import make_topic
 from tests.support.process.proxy_process import ProxyProcess
@@ -63,14 +62,12 @@ def test_a_move_takes_as_long_as_expected(
     megabytes: int,
 ) -> None:
     make_topic(cluster.kafka, name, on=before)
-    client = Confluent(batch_size=100_000, linger_ms=20)
-    client.send(cluster.kafka.bootstrap, name, megabytes * 1024, size=1024)
+    fill(cluster.kafka.bootstrap, name, megabytes)
     cluster.wait_in_sync(name, before)
     planned = plan(cluster_of(cluster.kafka, name, after), RATE)
     assert planned.expected_seconds is not None
     reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, name, on=after)
-    with ExitStack() as watching:
-        meters = [watching.enter_context(Meter(proxy, broker)) for broker in range(1, BROKERS + 1)]
+    with Meters(proxy, *range(1, BROKERS + 1)) as meters:
         reassignment.execute(RATE)
         cluster.wait_in_sync(name, after, 60)
     moved = max(meter.seconds for meter in meters if meter.moved)

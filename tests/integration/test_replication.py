@@ -19,9 +19,10 @@ from pipeline.transforms.reassignment import Cluster, Move, plan
 from proxy.wire.api_keys import FETCH
 from tests.support.kafka.admin_requests import ask
 from tests.support.kafka.clients import Confluent
+from tests.support.kafka.fill import fill
 from tests.support.kafka.load import Load
 from tests.support.kafka.raw_client import RawClient
-from tests.support.kafka.reassignment import Meter, Reassignment, digests, equal
+from tests.support.kafka.reassignment import Meters, Reassignment, digests, equal
 from tests.support.kafka.replicated import Replicated
 from tests.support.kafka.replication_throttles import (
     LISTS,
@@ -65,12 +66,6 @@ def proxy(cluster: Replicated) -> Iterator[ProxyProcess]:
         yield proxy
 
 
-def fill(cluster: Replicated, topic: str, megabytes: int) -> None:
-    """Produce this many megabytes, in batches of 100 KB."""
-    client = Confluent(batch_size=100_000, linger_ms=20)
-    client.send(cluster.kafka.bootstrap, topic, megabytes * 1024, size=1024)
-
-
 def cluster_of(bootstrap: str, topic: str, to: list[int]) -> Cluster:
     """The cluster as `reassign` sees it, with this topic alone, all of which moves."""
     found = asyncio.run(read_cluster(bootstrap.split(",")[0]))
@@ -106,13 +101,13 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
     """
     make_topic(cluster.kafka, "moved", on=[(1,)] * 8)
     make_topic(cluster.kafka, "bystander", on=[(1, 2), (2, 1)], min_insync_replicas=2)
-    fill(cluster, "moved", 32)
+    fill(cluster.kafka.bootstrap, "moved", 32)
     before = digests(cluster.kafka, "moved", 8)
     planned = plan(cluster_of(cluster.kafka.bootstrap, "moved", [2]), RATE)
     reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "moved", on=[(2,)] * 8)
     sides = (("leader", "1"), ("follower", "2"))
     before_it = {side: throttled_bytes(proxy, side, broker) for side, broker in sides}
-    with Load(proxy.bootstrap, "bystander", 2) as load, Meter(proxy, 2) as meter:
+    with Load(proxy.bootstrap, "bystander", 2) as load, Meters(proxy, 2) as [meter]:
         load.go_on()
         reassignment.execute(RATE)
         meter.wait(8 * MEBIBYTE)
@@ -158,28 +153,27 @@ def test_each_side_alone_of_three_brokers(cluster: Replicated, proxy: ProxyProce
     """
     on = [(1, 2), (2, 1), (1, 2), (2, 1)]
     make_topic(cluster.kafka, "sides", on=on)
-    megabytes = 32
-    fill(cluster, "sides", megabytes)
+    messages = fill(cluster.kafka.bootstrap, "sides", 32)
     set_configs(proxy, ResourceType.TOPIC, "sides", leader_replication_throttled_replicas="*")
     set_brokers(proxy, leader_replication_throttled_rate="1024")
     moves = [(leader, 3) for leader, _ in on]
-    with Load(proxy.bootstrap, "sides", 4, first=megabytes * 1024) as load:
+    with Load(proxy.bootstrap, "sides", 4, first=messages) as load:
         load.go_on()
         Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "sides", on=moves).execute()
         wait_until(lambda: row(proxy, "leader", 1)["too_low"], "the throttle's being too low")
         too_low = proxy.metric("quota_proxy_replication_throttle_too_low", broker="1", role="leader")
         assert too_low == 1
         wait_until(lambda: proxy.log_lines(r"broker 1 sends .* 1024 B/s"), "it")
-        with Meter(proxy, 1, "leader") as first, Meter(proxy, 2, "leader") as second:
+        with Meters(proxy, 1, 2, side="leader") as meters:
             set_brokers(proxy, leader_replication_throttled_rate=str(RATE // 2))
-            for meter in (first, second):
+            for meter in meters:
                 meter.wait(7 * MEBIBYTE)
                 even(meter.by_second()[1:], RATE // 2)
         sides = {
             "leader_replication_throttled_replicas": None,
             "follower_replication_throttled_replicas": "*",
         }
-        with Meter(proxy, 3) as meter:
+        with Meters(proxy, 3) as [meter]:
             set_brokers(proxy, follower_replication_throttled_rate=str(RATE), expires_at_ms=ms_from_now(600))
             set_configs(proxy, ResourceType.TOPIC, "sides", **sides)
             meter.wait(14 * MEBIBYTE)
@@ -201,10 +195,10 @@ def test_a_changed_rate_holds_within_two_seconds(
 ) -> None:
     """After a cancelled move no throttle is left."""
     make_topic(cluster.kafka, "changed", on=[(1,)] * 4)
-    fill(cluster, "changed", 34)
+    fill(cluster.kafka.bootstrap, "changed", 40)
     reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "changed", on=[(1, 2)] * 4)
     reassignment.execute(2 * MEBIBYTE)
-    with Meter(proxy, 2) as meter:
+    with Meters(proxy, 2) as [meter]:
         meter.wait(8 * MEBIBYTE)
         rate = str(6 * MEBIBYTE)
         set_brokers(proxy, leader_replication_throttled_rate=rate, follower_replication_throttled_rate=rate)
@@ -225,17 +219,17 @@ def test_a_changed_rate_holds_within_two_seconds(
 def test_a_move_survives_the_proxy(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
     """The proxy is killed during a move."""
     make_topic(cluster.kafka, "survives", on=[(1,)] * 4)
-    fill(cluster, "survives", 20)
+    fill(cluster.kafka.bootstrap, "survives", 24)
     before = digests(cluster.kafka, "survives", 4)
     complaints = cluster.complaints()
     reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "survives", on=[(2,)] * 4)
     reassignment.execute(RATE)
-    with Meter(proxy, 2) as meter:
+    with Meters(proxy, 2) as [meter]:
         meter.wait(4 * MEBIBYTE)
     proxy.process.kill()
     proxy.process.wait()
     proxy.start().wait_ready()
-    with Meter(proxy, 2) as meter:
+    with Meters(proxy, 2) as [meter]:
         wait_until(lambda: set(leaders(cluster.kafka, "survives").values()) == {2}, "the move's end", 60)
         seconds = meter.by_second()
     assert statistics.mean(seconds[1:]) < 1.1 * RATE, seconds
@@ -249,11 +243,11 @@ def test_a_move_survives_the_proxy(cluster: Replicated, proxy: ProxyProcess, tmp
 def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
     """The broker that gets the replicas is killed during the move, and starts again."""
     make_topic(cluster.kafka, "restarted", on=[(1,)] * 4)
-    fill(cluster, "restarted", 16)
+    fill(cluster.kafka.bootstrap, "restarted", 16)
     before = digests(cluster.kafka, "restarted", 4)
     reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "restarted", on=[(2,)] * 4)
     reassignment.execute(RATE)
-    with Meter(proxy, 2) as meter:
+    with Meters(proxy, 2) as [meter]:
         meter.wait(6 * MEBIBYTE)
         cluster.kafka.kill(2)
         cluster.kafka.start(2)
@@ -288,13 +282,13 @@ def test_a_hundred_partitions_move_between_one_broker_and_two(
     on, to = ([each[number % len(each)] for number in range(100)] for each in (before, after))
     make_topic(cluster.kafka, topic, on=on)
     make_topic(cluster.kafka, f"{topic}-bystander", on=[(1, 3), (3, 1)], min_insync_replicas=2)
-    fill(cluster, topic, 20)
+    fill(cluster.kafka.bootstrap, topic, 20)
     rates: dict[str, str | None] = dict.fromkeys((name.replace(".", "_") for name in RATES), str(RATE))
     lists: dict[str, str | None] = dict.fromkeys((name.replace(".", "_") for name in LISTS), "*")
     set_brokers(proxy, num_replica_fetchers="2", **rates)
     set_configs(proxy, ResourceType.TOPIC, topic, **lists)
     reassignment = Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, topic, on=to)
-    with Load(proxy.bootstrap, f"{topic}-bystander", 2) as load, Meter(proxy, broker, side) as meter:
+    with Load(proxy.bootstrap, f"{topic}-bystander", 2) as load, Meters(proxy, broker, side=side) as [meter]:
         load.go_on()
         reassignment.execute()
         meter.wait(16 * MEBIBYTE)
@@ -302,8 +296,10 @@ def test_a_hundred_partitions_move_between_one_broker_and_two(
         seconds = meter.by_second()
         cluster.wait_in_sync(topic, to)
         load.check()
+    # The move begins slowly on a busy machine.
+    assert sum(seconds[1:]) > 0.85 * (len(seconds) - 1) * RATE, seconds
     # A second's worth had been saved up.
-    assert 0.85 * len(seconds) * RATE < sum(seconds) < 1.05 * (len(seconds) + 1) * RATE, seconds
+    assert sum(seconds) < 1.05 * (len(seconds) + 1) * RATE, seconds
     wait_until(lambda: equal(cluster.kafka, topic, to), "equal replicas")
     assert cluster.in_sync(f"{topic}-bystander") == {1, 3}
     set_brokers(proxy, num_replica_fetchers=None, **dict.fromkeys(rates))
@@ -323,11 +319,10 @@ def test_a_broker_that_was_away_is_throttled(
     cluster.wait_in_sync(topic, on)
     set_brokers(proxy, **{f"{side}_replication_throttled": "true"})
     set_brokers(proxy, **{f"{side}_replication_throttled_rate": str(RATE)})
-    producer = Confluent(batch_size=100_000, linger_ms=20, acks=1, enable_idempotence=False)
-    with Meter(proxy, 3 if side == "follower" else 1, side) as meter:
+    with Meters(proxy, 3 if side == "follower" else 1, side=side) as [meter]:
         os.kill(cluster.kafka.pid(3), signal.SIGSTOP)
         try:
-            producer.send(cluster.kafka.bootstrap, topic, megabytes * 1024, size=1024)
+            fill(cluster.kafka.bootstrap, topic, megabytes, acks=1, enable_idempotence=False)
             cluster.wait_in_sync(topic, [(1,)] * 4)
         finally:
             os.kill(cluster.kafka.pid(3), signal.SIGCONT)
@@ -348,7 +343,7 @@ def test_a_whole_broker_is_throttled_with_one_switch(
 ) -> None:
     """The lists are empty, AlterConfigs sets the switch, and the proxy restarts during the move."""
     make_topic(cluster.kafka, "whole", on=[(1,)] * 4)
-    fill(cluster, "whole", 24)
+    fill(cluster.kafka.bootstrap, "whole", 24)
     lists = dict.fromkeys(LISTS, "")
     switch = {"follower.replication.throttled": "true", RATES[1]: str(RATE)}
 
@@ -360,7 +355,7 @@ def test_a_whole_broker_is_throttled_with_one_switch(
     assert configs(proxy.bootstrap, ResourceType.BROKER, "2").items() >= switch.items()
     assert not switch.keys() & configs(cluster.kafka.bootstrap, ResourceType.BROKER, "2").keys()
     Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "whole", on=[(1, 2)] * 4).execute()
-    with Meter(proxy, 2) as meter:
+    with Meters(proxy, 2) as [meter]:
         meter.wait(14 * MEBIBYTE)
         seconds = meter.by_second()
     even(seconds[1:], RATE)
@@ -377,7 +372,7 @@ def test_a_whole_broker_is_throttled_with_one_switch(
         proxy.start().wait_ready()
         load.go_on()
         load.check()
-    with Meter(proxy, 2) as meter:
+    with Meters(proxy, 2) as [meter]:
         meter.wait(MEBIBYTE // 2)
     alter(((BROKER, "2"), {}))
     assert not switch.keys() & configs(proxy.bootstrap, ResourceType.BROKER, "2").keys()

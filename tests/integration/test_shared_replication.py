@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from tests.support.kafka.clients import Confluent
-from tests.support.kafka.reassignment import Meter, Reassignment, equal
+from tests.support.kafka.fill import fill
+from tests.support.kafka.reassignment import Meters, Reassignment, equal
 from tests.support.kafka.replicated import Replicated
 from tests.support.kafka.replication_throttles import even, throttled_bytes
 from tests.support.kafka.topics import leaders, make_topic
@@ -30,10 +30,9 @@ def test_a_followers_throttle_holds_over_two_proxies(tmp_path: Path) -> None:
         for proxy in (one, other):
             wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 2, "both proxies")  # type: ignore[misc]
         make_topic(cluster.kafka, MOVED, on=[(1,), (3,), (1,), (3,)])
-        client = Confluent(batch_size=100_000, linger_ms=20)
-        client.send(cluster.kafka.bootstrap, MOVED, MEGABYTES * 1024, size=1024)
+        fill(cluster.kafka.bootstrap, MOVED, MEGABYTES)
         reassignment = Reassignment(cluster.kafka, one.bootstrap, tmp_path, MOVED, on=TO)
-        with Meter(one, 2, "follower", other) as meter:
+        with Meters(one, 2, more=[other]) as [meter]:
             reassignment.execute(RATE)
             wait_until(lambda: set(leaders(cluster.kafka, MOVED).values()) == {2}, "the move's end", 60)
         of_each = [throttled_bytes(proxy, "follower", "2") for proxy in (one, other)]

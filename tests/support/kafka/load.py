@@ -25,7 +25,8 @@ class Load:
         """`first`: the number of messages that the topic has already, numbered from 0."""
         self._topic: Final = topic
         self._stopping: Final = threading.Event()
-        self._producer: Final = Confluent().producer(bootstrap)
+        # A request for each message would be most of the brokers' work.
+        self._producer: Final = Confluent().producer(bootstrap, linger_ms=20)
         self._consumer: Final = Confluent().consumer(bootstrap)
         start = confluent_kafka.OFFSET_BEGINNING
         self._consumer.assign(

@@ -2,17 +2,17 @@
 
 import hashlib
 import json
+import statistics
 import threading
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.topics import read_log
-from tests.support.process.proxy_process import ProxyProcess
+from tests.support.process.proxy_process import ProxyProcess, total
 from tests.support.waiting import wait_until
 
 BETWEEN_SECONDS: Final = 0.1
@@ -49,37 +49,16 @@ class Reassignment:
 
 
 class Meter:
-    """Samples the bytes of throttled replicas that a broker fetches, or sends as their leader, during its
-    `with` block.
-    """
+    """The bytes of throttled replicas that a broker has fetched, or sent as their leader, over time."""
 
-    def __init__(self, proxy: ProxyProcess, broker: int, side: str = "follower", *more: ProxyProcess) -> None:
-        """more: further proxies through which the broker's followers fetch."""
-        self._proxies: Final = (proxy, *more)
-        self._broker: Final = str(broker)
-        self._sample: Final = f"quota_proxy_{side}_replication_throttled_bytes_total"
-        self._before = 0.0
+    def __init__(self, broker: int, before: float) -> None:
+        self._broker: Final = broker
+        self._before: Final = before
         self._samples: Final[list[tuple[float, float]]] = []
-        self._stop: Final = threading.Event()
-        self._thread: Final = threading.Thread(target=self._watch)
 
-    def __enter__(self) -> Self:
-        self._before = self._read()
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _read(self) -> float:
-        return sum(proxy.metric(self._sample, broker=self._broker) for proxy in self._proxies)
-
-    def _watch(self) -> None:
-        while not self._stop.wait(BETWEEN_SECONDS):
-            self._samples.append((time.monotonic(), self._read() - self._before))
+    def add(self, at: float, size: float) -> None:
+        """Take a sample: the time (time.monotonic), and the broker's bytes until then."""
+        self._samples.append((at, size - self._before))
 
     @property
     def moved(self) -> float:
@@ -104,6 +83,50 @@ class Meter:
         began = max(since, next(at for at, size in samples if size > 0))
         sizes = [size_at(samples, began + second) for second in range(int(last - began) + 1)]
         return [after - before for before, after in pairwise(sizes)]
+
+
+class Meters:
+    """Samples the bytes of throttled replicas of some brokers during its `with` block, which gets a meter of
+    each broker.
+
+    side  whether to sample what a broker fetches (follower), or what it sends (leader)
+    more  further proxies through which the brokers' followers fetch
+    """
+
+    def __init__(
+        self, proxy: ProxyProcess, *brokers: int, side: str = "follower", more: Sequence[ProxyProcess] = ()
+    ) -> None:
+        self._proxies: Final = (proxy, *more)
+        self._brokers: Final = brokers
+        self._name: Final = f"quota_proxy_{side}_replication_throttled_bytes_total"
+        self._meters: list[Meter] = []
+        self._stop: Final = threading.Event()
+        self._thread: Final = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> list[Meter]:
+        _, sizes = self._read()
+        self._meters = [Meter(broker, before) for broker, before in zip(self._brokers, sizes, strict=True)]
+        self._thread.start()
+        return self._meters
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _read(self) -> tuple[float, list[float]]:
+        """The time, and the bytes of each broker."""
+        pages = [proxy.samples(self._name) for proxy in self._proxies]
+        found = [sample for _, samples in pages for sample in samples]
+        sizes = [total(found, broker=str(broker)) for broker in self._brokers]
+        return statistics.fmean(at for at, _ in pages), sizes
+
+    def _watch(self) -> None:
+        while not self._stop.wait(BETWEEN_SECONDS):
+            at, sizes = self._read()
+            for meter, size in zip(self._meters, sizes, strict=True):
+                meter.add(at, size)
 
 
 def size_at(samples: Sequence[tuple[float, float]], time: float) -> float:

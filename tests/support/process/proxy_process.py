@@ -7,13 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from proxy.demo.children import Children
 from proxy.demo.ports import free_port_range
@@ -30,6 +32,13 @@ _PAGE: Final = Path(__file__).parents[3] / "docs/metrics.md"
 DOCUMENTED: Final = frozenset(
     name.removesuffix("_total") for name in re.findall(r"`(quota_proxy_\w+)`", _PAGE.read_text())
 )
+# Those of Prometheus' Python client are on the page by their prefixes.
+_FAMILIES: Final = re.compile(r"^# TYPE (?!process_|python_)(\S+) ", re.MULTILINE)
+
+
+def total(samples: Iterable[Sample], **labels: str) -> float:
+    """The sum of the samples with these labels."""
+    return sum(found.value for found in samples if labels.items() <= found.labels.items())
 
 
 class ProxyProcess:
@@ -196,32 +205,44 @@ class ProxyProcess:
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
         """Return status and body of a page of the admin port. Raises OSError if it does not respond."""
+        return self._get(path, headers)[1:]
+
+    def _get(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[float, int, str]:
+        """As `get`, with the time (time.monotonic) at which the request was sent first."""
         connection = http.client.HTTPConnection(HOST, self.admin_port, timeout=10)
         try:
+            connection.connect()
+            sent_at = time.monotonic()
             connection.request("GET", path, headers=dict(headers or {}))
             response = connection.getresponse()
-            return response.status, response.read().decode()
+            return sent_at, response.status, response.read().decode()
         finally:
             connection.close()
 
-    def metrics(self) -> dict[str, Metric]:
-        """The families of /metrics by name (a counter's without _total). Each must be documented."""
-        status, text = self.get("/metrics")
+    def _scrape(self) -> tuple[float, str]:
+        """The time at which /metrics was requested, and its text. Each family in it must be documented."""
+        sent_at, status, text = self._get("/metrics")
         assert status == 200
-        families = {family.name: family for family in text_string_to_metric_families(text)}
-        # The page names those of Prometheus' Python client by their prefixes.
-        own = {name for name in families if not name.startswith(("process_", "python_"))}
-        assert own <= DOCUMENTED, own - DOCUMENTED
-        return families
+        families = {name.removesuffix("_total") for name in _FAMILIES.findall(text)}
+        assert families <= DOCUMENTED, families - DOCUMENTED
+        return sent_at, text
+
+    def metrics(self) -> dict[str, Metric]:
+        """The families of /metrics by name (a counter's without _total)."""
+        return {family.name: family for family in text_string_to_metric_families(self._scrape()[1])}
+
+    def samples(self, name: str) -> tuple[float, list[Sample]]:
+        """The samples of /metrics with this name, and the time (time.monotonic) before which none of them was
+        read: when the request was sent. A busy machine may receive and parse the response late.
+        """
+        sent_at, text = self._scrape()
+        # The whole page takes several times as long to parse.
+        lines = "".join(line + "\n" for line in text.splitlines() if re.match(rf"{name}[{{ ]", line))
+        return sent_at, [each for family in text_string_to_metric_families(lines) for each in family.samples]
 
     def metric(self, sample: str, **labels: str) -> float:
         """The sum of the samples with this name and these labels; 0 if there are none."""
-        return sum(
-            found.value
-            for family in self.metrics().values()
-            for found in family.samples
-            if found.name == sample and labels.items() <= found.labels.items()
-        )
+        return total(self.samples(sample)[1], **labels)
 
     def buckets(self) -> list[dict[str, Any]]:
         """The buckets that /api/quotas shows."""
