@@ -45,12 +45,15 @@ class KafkaDistribution:
         """The JVM's class data archive (see `class_archive`), which fits this version of Java only."""
         return self.folder / f"classes-{self.java.version}.jsa"
 
-    def command(self, class_name: str, *arguments: str, jvm_flags: Sequence[str] = ()) -> list[str]:
-        """The command line that runs a class of this version."""
-        jars = sorted(str(jar) for jar in self.folder.glob("*.jar"))
+    def command(
+        self, class_name: str, *arguments: str, jvm_flags: Sequence[str] = (), classes: Path | None = None
+    ) -> list[str]:
+        """The command line that runs a class of this version, or of the folder `classes`."""
+        # The archive fits only if the path begins with these jars.
+        path = [*sorted(self.folder.glob("*.jar")), *([classes] if classes is not None else [])]
         archive = [f"-XX:SharedArchiveFile={self.class_archive}"] if self.class_archive.exists() else []
         java = str(self.java.executable)
-        return [java, *archive, *jvm_flags, "-cp", os.pathsep.join(jars), class_name, *arguments]
+        return [java, *archive, *jvm_flags, "-cp", os.pathsep.join(map(str, path)), class_name, *arguments]
 
 
 def cache_folder() -> Path:

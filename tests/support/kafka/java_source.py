@@ -1,17 +1,25 @@
-"""Java programs of one file, compiled by a JDK when they are run, with Kafka's jars."""
+"""Java programs of one file, compiled once by a JDK, with Kafka's jars."""
 
+import hashlib
+import os
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 
 import pytest
 
 from proxy.demo import kafka_distribution
+from proxy.demo.kafka_distribution import KafkaDistribution
 from proxy.demo.kafka_tools import JVM_FLAGS
 
-FOLDER: Final = Path(__file__).with_name("java")
 SECONDS: Final = 120.0
+_FOLDER: Final = Path(__file__).with_name("java")
+_CLASSES: Final = Path(__file__).parents[3] / "build" / "java"
+"""Compiled programs, each in a folder of its own: to compile takes longer than to run."""
+_FLAGS: Final = (*JVM_FLAGS, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 
 def run_java(name: str, *arguments: str, given: str | None = None) -> list[str]:
@@ -21,11 +29,34 @@ def run_java(name: str, *arguments: str, given: str | None = None) -> list[str]:
     """
     if not compiles():
         pytest.skip("this Java cannot compile: a JDK is needed")
-    flags = (*JVM_FLAGS, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-    command = kafka_distribution.ensure().command(str(FOLDER / f"{name}.java"), *arguments, jvm_flags=flags)
+    command = java_command(name, kafka_distribution.ensure(), *arguments)
     done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, f"{name} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout.splitlines()
+
+
+def java_command(name: str, distribution: KafkaDistribution, *arguments: str) -> list[str]:
+    """The command line that runs a program with the jars of this version of Kafka."""
+    classes = _compiled(_FOLDER / f"{name}.java", distribution)
+    return distribution.command(name, *arguments, jvm_flags=_FLAGS, classes=classes)
+
+
+def _compiled(source: Path, distribution: KafkaDistribution) -> Path:
+    """Compile a program unless this has been done, and return the folder of its classes."""
+    fits = source.read_bytes() + f"{distribution.folder.name} {distribution.java.version}".encode()
+    classes = _CLASSES / f"{source.stem}-{hashlib.sha256(fits).hexdigest()[:16]}"
+    if not classes.exists():
+        _CLASSES.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(mkdtemp(dir=_CLASSES))
+        compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-proc:none", "-d", str(unfinished))
+        jars = os.pathsep.join(map(str, distribution.folder.glob("*.jar")))
+        java = str(distribution.java.executable)
+        subprocess.run([java, *JVM_FLAGS, *compiler, "-cp", jars, str(source)], check=True, timeout=SECONDS)
+        try:
+            unfinished.rename(classes)
+        except OSError:  # another process was faster
+            shutil.rmtree(unfinished)
+    return classes
 
 
 @cache

@@ -11,8 +11,8 @@ from typing import IO, Any, Final
 from proxy.demo import kafka_distribution
 from proxy.demo.children import Children, reap
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from proxy.demo.kafka_tools import JVM_FLAGS, KafkaToolFailed, class_of
-from tests.support.kafka.java_source import FOLDER, compiles
+from proxy.demo.kafka_tools import KafkaToolFailed, class_of
+from tests.support.kafka.java_source import compiles, java_command
 
 _COUNT: Final = struct.Struct(">i")
 _LENGTH: Final = struct.Struct(">H")
@@ -53,9 +53,7 @@ class ToolServer:
 
     def _jvm(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
-            flags = (*JVM_FLAGS, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-            distribution = kafka_distribution.ensure(self._version)
-            command = distribution.command(str(FOLDER / "ToolServer.java"), jvm_flags=flags)
+            command = java_command("ToolServer", kafka_distribution.ensure(self._version))
             self._process = self._children.spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return self._process
 
