@@ -90,6 +90,8 @@ def _one_machine(brokers: int) -> dict[str, str]:
     replicas = str(min(3, brokers))
     properties = {
         "auto.create.topics.enable": "false",
+        # Idle controllers write a record every half a second by default, which all nodes fetch and apply.
+        "metadata.max.idle.interval.ms": "5000",
         "num.network.threads": "2",
         "num.io.threads": "4",
         # The default of 128 MiB is a quarter of the heap.
