@@ -41,7 +41,7 @@ from proxy.admin.messages.fields import open_request
 from proxy.admin.rejected import RequestRejected
 from proxy.admin.yielder import Yielder
 from proxy.errors import suggestion
-from proxy.quota.identity import CLIENT_ID, DEFAULT, IP, USER, Identity, QuotaEntity
+from proxy.quota.identity import CLIENT_ID, DEFAULT, IP, USER, Identity, QuotaEntity, client_key
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.quota import QuotaKey
 from proxy.relay.close_reasons import BrokerUnreachable
@@ -101,7 +101,7 @@ class ClientQuotas:
         except RequestRejected as rejected:
             return describe_response(correlation_id, flexible, rejected.code, str(rejected), None)
         entries: list[bytes] = []
-        yielder = Yielder()
+        yielder = Yielder(client_key(request.exchange.client))
         for entity in self._candidates(wanted, strict, lasting):
             if of_file:
                 quotas = self._store.of_file(entity)
@@ -132,7 +132,7 @@ class ClientQuotas:
         header = request.header
         flexible = header.api_version >= ALTER_CLIENT_QUOTAS.flexible_from
         reader = open_request(header, request.frame, flexible)
-        yielder = Yielder()
+        yielder = Yielder(client_key(request.exchange.client))
         entries, too_many = await read_alterations(reader, flexible, yielder)
         validate_only = read_validate_only(reader, flexible)
         if error is None and too_many:

@@ -1,39 +1,56 @@
 """Yielder: divides long work on requests, so that other connections have turns of the event loop in between.
 
-All pieces of work share what may be done in one turn. Otherwise a client with a hundred connections would
-have a hundred times as much done before the others are served.
+All pieces of work share what may be done in one turn, and clients get it in turn. Otherwise a client with a
+hundred connections would have a hundred times as much done before the others are served.
 """
 
 import asyncio
 from collections import deque
-from typing import Final
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, TypeVar
 
-STEPS: Final = 256
-"""Steps of all work in one turn of the event loop. A step takes microseconds, so other connections wait for a
-millisecond or two; more turns would add their own cost to the work.
+from proxy.quota.identity import ClientKey
+
+T = TypeVar("T")
+
+STEPS: Final = 64
+"""Steps of all work in one turn of the event loop. A step takes up to 5 microseconds, so other connections
+wait for a third of a millisecond; more turns would add their own cost to the work.
 """
-GRANT: Final = 32
+GRANT: Final = 16
 """Steps that a piece of work may do before others have their turn."""
+SLICE: Final = 16
+"""Items in a step of work that takes less than a microsecond for each."""
+NO_CLIENT: Final[ClientKey] = ("", "")
+"""Whose work is not a client's: the console's."""
 
 
 class LoopTurns:
-    """The turns of one event loop: gives out STEPS in each, GRANT at a time, in the order of the requests."""
+    """The turns of one event loop: gives out STEPS in each, GRANT at a time. Clients have turns in the order
+    of their requests, and within a client its pieces of work.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop: Final = loop
         self._left = STEPS // GRANT
         """Grants that are left in this turn."""
-        self._waiting: Final[deque[asyncio.Future[None]]] = deque()
+        self._waiting: Final[dict[ClientKey, deque[asyncio.Future[None]]]] = {}
+        """By client, in the order of their turns."""
         self._armed = False
 
-    async def grant(self) -> None:
-        """Return when GRANT steps may be done."""
+    @property
+    def idle(self) -> bool:
+        """Whether no work waits."""
+        return not self._waiting
+
+    async def grant(self, client: ClientKey) -> None:
+        """Return when GRANT steps may be done for this client."""
         self._arm()
         if self._left > 0 and not self._waiting:
             self._left -= 1
             return
         turn = self.loop.create_future()
-        self._waiting.append(turn)
+        self._waiting.setdefault(client, deque()).append(turn)
         await turn
 
     def _arm(self) -> None:
@@ -45,7 +62,11 @@ class LoopTurns:
         self._armed = False
         self._left = STEPS // GRANT
         while self._waiting and self._left > 0:
-            turn = self._waiting.popleft()
+            client = next(iter(self._waiting))
+            turns = self._waiting.pop(client)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[client] = turns
             if not turn.done():  # cancelled: the connection is over
                 turn.set_result(None)
                 self._left -= 1
@@ -69,7 +90,9 @@ def loop_turns() -> LoopTurns:
 class Yielder:
     """Counts the steps of one piece of work."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: ClientKey = NO_CLIENT) -> None:
+        """`client`: whose request it is."""
+        self._client: Final = client
         self._turns: LoopTurns | None = None
         self._left = 0
 
@@ -78,6 +101,12 @@ class Yielder:
         if self._left == 0:
             if self._turns is None:
                 self._turns = loop_turns()
-            await self._turns.grant()
+            await self._turns.grant(self._client)
             self._left = GRANT
         self._left -= 1
+
+    async def slices(self, items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
+        """Iterate over items in slices of SLICE; each slice is a step."""
+        for start in range(0, len(items), SLICE):
+            await self.step()
+            yield items[start : start + SLICE]

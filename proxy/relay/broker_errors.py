@@ -25,8 +25,8 @@ class BrokerErrors:
         errors = view.errors
         if errors is not None:
             view.errors = None
-            for error_code in errors:
-                self._traffic.count_broker_error(self._node_id, api_key, error_code)
+            for error in errors:
+                self._traffic.count_broker_error(self._node_id, api_key, error.error_code, error.times)
 
     def count(self, api_key: int, error_code: int) -> None:
         """Count an error of a response without a view; 0 is none."""

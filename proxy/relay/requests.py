@@ -26,6 +26,7 @@ from proxy.relay.modes import (
 )
 from proxy.relay.output import RelayOutput
 from proxy.relay.produce_gate import FULL_READ_BYTES
+from proxy.relay.read_turns import FREE_REQUESTS
 from proxy.relay.request_admission import RequestAdmission
 from proxy.relay.request_buffer import RequestBuffer
 from proxy.relay.request_parser import RequestParser, check_list, unread_body
@@ -44,8 +45,9 @@ answered them, or they have no response. MAX_IN_FLIGHT does not limit these, and
 have thousands.
 """
 PAUSE_SECONDS: Final = 0.001
-"""After DONE_AT_ONCE such requests, the relay mutes the client for this long, and other connections have
-their turn. A producer with acks=0 may still send 32,000 requests a second.
+"""After DONE_AT_ONCE such requests, or when all connections have read as many requests as they may in a turn
+of the event loop, the relay mutes the client for this long, and other connections have their turn. A producer
+with acks=0 may still send 32,000 requests a second.
 """
 
 UNSUPPORTED_WEIGHT: Final = 8
@@ -113,6 +115,7 @@ class Requests:
             buffer=self.buffer,
         )
         """In the other modes but READING, it has the request."""
+        self._turns: Final = settings.read_turns
         self._more_waits = False
         """Whether the client has probably sent more bytes than have been read."""
         self.first_request_seen = False
@@ -168,6 +171,7 @@ class Requests:
             self._ask_for_memory_again(now)
         in_flight = self._in_flight
         done = 0
+        read: native = 0
         while self.may_read:
             frame = self._splitter.next()
             if frame is None:
@@ -188,6 +192,9 @@ class Requests:
                 self._weight = 1
                 if done >= DONE_AT_ONCE:
                     in_flight.mute(now + PAUSE_SECONDS)
+            read += 1
+            if read >= FREE_REQUESTS and not self._turns.take(now):
+                in_flight.mute(now + PAUSE_SECONDS)
 
     def _begin(self, frame: Frame, now: float) -> None:
         """Read a request, or the first part of a large one."""

@@ -5,6 +5,7 @@ from typing import Final, final
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.login.authentication import Login
+from proxy.relay.read_turns import ReadTurns
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import MAX_LENGTH
 from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
@@ -30,6 +31,7 @@ class RelaySettings:
         topic_names: TopicNames | None = None,
         large_frames: LargeFrames | None = None,
         plan_turns: PlanTurns | None = None,
+        read_turns: ReadTurns | None = None,
     ) -> None:
         self.max_frame_bytes: Final = max_frame_bytes
         """The maximum size of a request in bytes (socket.request.max.bytes)."""
@@ -52,3 +54,5 @@ class RelaySettings:
         """The memory that connections share."""
         self.plan_turns: Final = PlanTurns() if plan_turns is None else plan_turns
         """When fetches are planned."""
+        self.read_turns: Final = ReadTurns() if read_turns is None else read_turns
+        """How many requests are read at once."""

@@ -123,11 +123,11 @@ class Traffic:
             key = (mechanism, REST)
         self.failed_logins[key] = self.failed_logins.get(key, 0) + 1
 
-    def count_broker_error(self, node_id: int, api_key: int, error_code: int) -> None:
+    def count_broker_error(self, node_id: int, api_key: int, error_code: int, times: int = 1) -> None:
         if not -1 <= error_code <= MAX_ERROR_CODE:
             error_code = UNKNOWN_SERVER_ERROR
         key = (node_id, api_key, error_code)
-        self.broker_errors[key] = self.broker_errors.get(key, 0) + 1
+        self.broker_errors[key] = self.broker_errors.get(key, 0) + times
 
     def count_in(self, items: list[Item]) -> None:
         if not self.topic_partitions:

@@ -26,6 +26,8 @@ ENDPOINTS_FROM: Final = 16
 @final
 class FetchResponse(Partitioned):
     topic_id_from = 13
+    only_records = True
+    """A client may ask for thousands of partitions that do not exist, in each request."""
 
     def __init__(self, addresses: Addresses, rewrite: FetchRewrite | None) -> None:
         self.addresses: Final = addresses

@@ -14,6 +14,7 @@ from proxy.wire.walk import Partitioned
 
 class ShareResponse(Partitioned):
     topic_id_from = 0
+    only_records = True
     lock_timeout_from: int
     """The first version with acquisition_lock_timeout_ms."""
 

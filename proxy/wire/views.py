@@ -159,6 +159,17 @@ class RequestView(View):
 
 
 @final
+class ErrorCount:
+    """An error code, and how often it occurs in a row."""
+
+    __slots__ = ("error_code", "times")
+
+    def __init__(self, error_code: native) -> None:
+        self.error_code: Final = error_code
+        self.times: native = 1
+
+
+@final
 @mypyc_attr(free_list_len=1)
 class ResponseView(View):
     """The fields of a response that the proxy reads."""
@@ -178,9 +189,9 @@ class ResponseView(View):
         """The offset of the int32 throttle_time_ms; -1 if the version has no such field."""
         self.throttle_time_ms: native = 0
         """The broker's own throttle_time_ms."""
-        self.errors: list[int] | None = None
+        self.errors: list[ErrorCount] | None = None
         """The error codes other than 0 that have been read, of the response and of its partitions; None for
-        none.
+        none. Thousands of partitions mostly have the same.
         """
         self.service_seconds = 0.0
         """Seconds from when the broker could begin with the request to this response; 0.0 if that is not
@@ -192,5 +203,10 @@ class ResponseView(View):
         if error_code != 0:
             errors = self.errors
             if errors is None:
-                errors = self.errors = []
-            errors.append(error_code)
+                self.errors = [ErrorCount(error_code)]
+                return
+            last = errors[-1]
+            if last.error_code == error_code:
+                last.times += 1
+            else:
+                errors.append(ErrorCount(error_code))

@@ -29,6 +29,8 @@ class Partitioned:
     """The first version that names topics by id."""
     only_errors = False
     """Whether only partitions with an error become items."""
+    only_records = False
+    """Whether only partitions with records become items."""
 
     def read_head(self, reader: Reader, view: View) -> bool:
         """Read up to the topics and set the cursor's `topics_left`; return whether to read on."""
@@ -91,7 +93,11 @@ def _end_partition(message: Partitioned, view: View, cursor: Cursor) -> None:
     """Note what has been read of a partition."""
     if cursor.error_code != 0:
         cast("ResponseView", view).note_error(cursor.error_code)
-    if view.want_items and (cursor.error_code != 0 or not message.only_errors):
+    if message.only_records:
+        wanted = cursor.records_size > 0
+    else:
+        wanted = cursor.error_code != 0 or not message.only_errors
+    if wanted and view.want_items:
         view.items.append(_item(cursor))
 
 
@@ -168,6 +174,7 @@ def _all_partitions(message: Partitioned, reader: Reader, view: View, cursor: Cu
     """Read the partitions of a topic, and the end of the topic, in a frame that is whole."""
     keeps = view.want_items
     only_errors = message.only_errors
+    only_records = message.only_records
     message.skip_usual(reader, view)
     while cursor.partitions_left > 0:
         cursor.partition = reader.i32()
@@ -176,7 +183,7 @@ def _all_partitions(message: Partitioned, reader: Reader, view: View, cursor: Cu
         message.read_after_records(reader, view)
         if cursor.error_code != 0:
             cast("ResponseView", view).note_error(cursor.error_code)
-        if keeps and (cursor.error_code != 0 or not only_errors):
+        if keeps and (size > 0 if only_records else cursor.error_code != 0 or not only_errors):
             cursor.records_size = size
             view.items.append(_item(cursor))
         cursor.partitions_left -= 1

@@ -1,6 +1,9 @@
 """Order, pipelining, acks=0, and local responses."""
 
 from proxy.relay.inflight import MAX_IN_FLIGHT
+from proxy.relay.read_turns import FREE_REQUESTS, REQUESTS, ReadTurns
+from proxy.relay.requests import PAUSE_SECONDS
+from proxy.relay.traffic import Traffic
 from proxy.relay.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
     api_versions,
@@ -11,7 +14,8 @@ from tests.support.messages.exchanges import (
     produced,
     responded,
 )
-from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
+from tests.support.messages.kio_messages import Ports
+from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay
 
 
 def test_a_request_and_its_response_pass():
@@ -101,9 +105,23 @@ def test_the_first_request_counts_when_it_is_whole():
     assert story.client(request[-1:]).relay.first_request_seen
 
 
+def sharing(turns):
+    """A relay that shares its turns of the event loop with others."""
+    return drive(engine({}), Ports(), Traffic(), read_turns=turns)
+
+
+def send_ahead(story, requests):
+    """Send requests in as many turns of the event loop as it takes to read them all."""
+    for turn, start in enumerate(range(0, len(requests), REQUESTS)):
+        some = requests[start : start + REQUESTS]
+        story.at(turn * PAUSE_SECONDS).client(b"".join(some)).to_broker(*some)
+    return story
+
+
 def test_a_client_that_pipelines_without_end_is_read_as_fast_as_it_gets_responses():
     requests = [opaque(number, body=b"") for number in range(MAX_IN_FLIGHT + 3)]
-    story = Playbook(new_relay()).client(b"".join(requests)).to_broker(*requests[:MAX_IN_FLIGHT])
+    story = send_ahead(Playbook(new_relay()), requests[:MAX_IN_FLIGHT])
+    story.client(b"".join(requests[MAX_IN_FLIGHT:])).to_broker()
     assert story.relay.client_muted
     story.timer(None).broker(responded(0)).to_client(responded(0)).to_broker(requests[MAX_IN_FLIGHT])
     assert story.relay.client_muted
@@ -115,6 +133,35 @@ def test_a_client_that_pipelines_without_end_is_read_as_fast_as_it_gets_response
 def test_what_waits_for_room_waits_for_the_end_of_a_mute_too():
     requests = [opaque(number, body=b"") for number in range(MAX_IN_FLIGHT - 1)]
     slow = produce(5000, size=3000)
-    story = Playbook(new_relay({EVERYONE: {"producer_byte_rate": 1000.0}}))
-    story.client(b"".join([*requests, slow, opaque(6000)])).to_broker(*requests, slow).muted(2.0)
-    story.broker(responded(0) + responded(1)).to_broker().at(2.0).to_broker(opaque(6000)).unmuted()
+    story = send_ahead(Playbook(new_relay({EVERYONE: {"producer_byte_rate": 1000.0}})), requests)
+    sent_at = (len(requests) - 1) // REQUESTS * PAUSE_SECONDS
+    story.client(slow + opaque(6000)).to_broker(slow).muted(sent_at + 2.0)
+    story.broker(responded(0) + responded(1)).to_broker()
+    story.at(sent_at + 2.0).to_broker(opaque(6000)).unmuted()
+
+
+def test_a_client_that_pipelines_lets_others_have_their_turn():
+    requests = [opaque(number, body=b"") for number in range(2 * REQUESTS)]
+    story, other = Playbook(new_relay()), Playbook(new_relay())
+    at_once = FREE_REQUESTS + REQUESTS
+    story.client(b"".join(requests)).to_broker(*requests[:at_once]).muted(PAUSE_SECONDS)
+    other.client(b"".join(requests)).to_broker(*requests[:at_once])
+    story.at(PAUSE_SECONDS).to_broker(*requests[at_once:]).unmuted().timer(None)
+
+
+def test_many_clients_that_pipeline_have_one_turn_together():
+    turns = ReadTurns()
+    stories = [Playbook(sharing(turns)) for _ in range(20)]
+    requests = [opaque(number, body=b"") for number in range(2 * REQUESTS)]
+    read = 0
+    for story in stories:
+        story.client(b"".join(requests))
+        read += len(b"".join(story.relay.take_to_broker())) // len(requests[0])
+    assert read == REQUESTS + len(stories) * FREE_REQUESTS
+
+
+def test_a_few_requests_are_read_at_once_whatever_others_send():
+    turns = ReadTurns()
+    Playbook(sharing(turns)).client(b"".join(opaque(n, body=b"") for n in range(2 * REQUESTS)))
+    few = [opaque(number, body=b"") for number in range(FREE_REQUESTS - 1)]
+    Playbook(sharing(turns)).client(b"".join(few)).to_broker(*few).unmuted().timer(None)

@@ -53,7 +53,7 @@ from proxy.admin.messages.describe_configs import (
 from proxy.admin.rejected import RequestRejected
 from proxy.admin.yielder import Yielder
 from proxy.quota.config_rules import ConfigRules
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, client_key
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, STRING, ConfigResource
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, BrokerUnreachable, RelayError
 from proxy.relay.intercepted import Intercepted
@@ -101,7 +101,7 @@ class ResourceConfigs:
 
     async def describe(self, intercepted: Intercepted, broker: Broker) -> bytes:
         """Return the frame that answers DescribeConfigs."""
-        yielder = Yielder()
+        yielder = Yielder(client_key(intercepted.exchange.client))
         request = await read_describe_request(intercepted.header, intercepted.frame, yielder)
         forwarded = [resource for resource in request.resources if resource.key != DEFAULT_TOPIC]
         results: list[DescribeResult] = []
@@ -150,44 +150,49 @@ class ResourceConfigs:
 
     async def alter(self, intercepted: Intercepted, broker: Broker) -> bytes:
         """Return the frame that answers AlterConfigs or IncrementalAlterConfigs."""
-        yielder = Yielder()
+        yielder = Yielder(client_key(intercepted.exchange.client))
         request = await read_alter_request(intercepted.header, intercepted.frame, yielder)
         try:
             return await self._alter(request, broker, intercepted.exchange.client, yielder)
         except BrokerUnreachable as error:
             code = ErrorCode.request_timed_out
-            keys = dict.fromkeys(resource.key for resource in request.resources)
-            return write_alter_response(
-                request, [write_result(request, key, code, str(error)) for key in keys], 0
-            )
+            failed: dict[ResourceKey, AlterResult] = {}
+            for resource in request.resources:
+                await yielder.step()
+                if resource.key not in failed:
+                    failed[resource.key] = write_result(request, resource.key, code, str(error))
+            return await write_alter_response(request, list(failed.values()), 0, yielder)
 
     async def _alter(self, request: AlterRequest, broker: Broker, who: Identity, yielder: Yielder) -> bytes:
-        times = Counter(resource.key for resource in request.resources)
+        times: Counter[ResourceKey] = Counter()
+        async for some in yielder.slices(request.resources):
+            times.update([resource.key for resource in some])
         planned: list[_PlannedResource] = []
         for altered in request.resources:
             await yielder.step()
             planned.append(self._plan(request, altered, times[altered.key] == 1))
         planned = await _allowed(request, planned, broker.rights, yielder)
-        planned = await self._without_conflicts(request, planned)
-        results = [resource.rejection for resource in planned if resource.rejection is not None]
+        planned = await self._without_conflicts(request, planned, yielder)
         responded, throttle_time_ms = await self._forward(request, planned, broker, yielder)
-        results += responded
-        codes = {result.key: result.error_code for result in responded}
+        codes: dict[ResourceKey, int] = {}
+        async for results in yielder.slices(responded):
+            codes.update([(result.key, result.error_code) for result in results])
         accepted: list[_PlannedResource] = []
         for resource in planned:
             await yielder.step()
-            done = resource.local or codes.get(resource.requested.key) == ErrorCode.none
-            if done and resource.rejection is None:
+            if resource.rejection is not None:
+                responded.append(resource.rejection)
+            elif resource.local:
+                responded.append(write_result(request, resource.requested.key, ErrorCode.none, None))
                 accepted.append(resource)
-        results += [
-            write_result(request, resource.requested.key, ErrorCode.none, None)
-            for resource in accepted
-            if resource.local
-        ]
+            elif codes.get(resource.requested.key) == ErrorCode.none:
+                accepted.append(resource)
         failures = await self._store_changes(request, accepted, broker, who)
         failed = {failure.key for failure in failures}
-        results = [result for result in results if result.key not in failed] + failures
-        return write_alter_response(request, results, throttle_time_ms)
+        done: list[AlterResult] = []
+        async for results in yielder.slices(responded):
+            done += [result for result in results if result.key not in failed]
+        return await write_alter_response(request, done + failures, throttle_time_ms, yielder)
 
     def _plan(self, request: AlterRequest, requested: AlteredResource, once: bool) -> _PlannedResource:
         resource = resource_of(requested.key)
@@ -246,13 +251,18 @@ class ResourceConfigs:
         return None
 
     async def _without_conflicts(
-        self, request: AlterRequest, planned: list[_PlannedResource]
+        self, request: AlterRequest, planned: list[_PlannedResource], yielder: Yielder
     ) -> list[_PlannedResource]:
         """Reject resources whose changes conflict with the stored configs, or with changes before them."""
-        changes = [resource.change for resource in planned if resource.change is not None]
+        changes: list[ConfigChange] = []
+        async for some in yielder.slices(planned):
+            changes += [resource.change for resource in some if resource.change is not None]
+        if not changes:
+            return planned
         conflicts = iter(await self._store.conflicts(changes))
         checked: list[_PlannedResource] = []
         for resource in planned:
+            await yielder.step()
             conflict = "" if resource.change is None else next(conflicts)
             checked.append(
                 _rejected(request, resource, ErrorCode.invalid_config, conflict) if conflict else resource
@@ -309,7 +319,11 @@ async def _allowed(
     A broker lets a client alter a topic that has the right on that topic. This is not sufficient for the
     topic's quotas: whoever owns a topic could lift its limit.
     """
-    kinds = {resource.requested.key[0] for resource in planned if resource.change is not None}
+    kinds: set[int] = set()
+    async for some in yielder.slices(planned):
+        kinds.update([resource.requested.key[0] for resource in some if resource.change is not None])
+    if not kinds:
+        return planned
     of_topics = TOPIC_TYPE in kinds and await rights.may_alter()
     of_brokers = BROKER_TYPE in kinds and await rights.may_as_judged()
     allowed: list[_PlannedResource] = []

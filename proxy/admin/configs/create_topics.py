@@ -18,7 +18,7 @@ from proxy.admin.configs.plan import changes_of, entries_of
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.create_topics import add_configs, split_configs
 from proxy.admin.messages.fields import frame
-from proxy.admin.messages.topics import Topic, TopicsRequest, TopicsResponse
+from proxy.admin.messages.topics import Topic, TopicsRequest, TopicsResponse, in_order
 from proxy.admin.mutations.mutations import (
     MAX_REQUEST_BYTES,
     ControllerMutations,
@@ -30,7 +30,7 @@ from proxy.admin.mutations.mutations import (
 from proxy.admin.rejected import RequestRejected
 from proxy.admin.yielder import Yielder
 from proxy.quota.config_rules import ConfigRules
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, client_key
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
@@ -41,7 +41,7 @@ from proxy.wire.errors import ProtocolError
 DEFAULT_TOPIC: Final = ConfigResource(TOPIC, DEFAULT_RESOURCE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _SplitRequest:
     """A request, split into the broker's part and the proxy's."""
 
@@ -52,17 +52,18 @@ class _SplitRequest:
     """Quota configs by the topic's name."""
     rejected: list[Topic]
     """Topics of the response."""
+    edited: bool = False
+    """Whether `forwarded` differs from the topics of the request."""
 
     def reject(self, topic: Topic, code: ErrorCode, message: str) -> None:
         """Reject a topic of the request."""
+        self.edited = True
         self.rejected.append(self.whole.reject(topic, code, message))
 
+    @property
     def for_broker(self) -> TopicsRequest:
-        """Return the request to forward: the client's own bytes if nothing was taken out of it."""
-        same = len(self.forwarded) == len(self.whole.topics) and all(
-            one is other for one, other in zip(self.forwarded, self.whole.topics, strict=True)
-        )
-        return self.whole if same else self.whole.with_topics(self.forwarded)
+        """The request to forward: the client's own bytes if nothing was taken out of it."""
+        return self.whole.with_topics(self.forwarded) if self.edited else self.whole
 
 
 class TopicCreations:
@@ -83,7 +84,7 @@ class TopicCreations:
         if len(intercepted.frame) > MAX_REQUEST_BYTES and not self._mutations.active:
             # It is too large to be read. If it has quota configs, the broker rejects them as unknown.
             return Reply(frame([await broker.ask(frame([intercepted.frame]))]))
-        yielder = Yielder()
+        yielder = Yielder(client_key(intercepted.exchange.client))
         request = await read_intercepted(intercepted, yielder)
         split = await self._split(request, broker.rights, yielder)
         if split.rejected and not split.forwarded:
@@ -97,14 +98,14 @@ class TopicCreations:
             what = f"the response to CreateTopics v{request.version} does not parse: {error}"
             raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
         if split.rejected:
-            places = {topic.fields.name: place for place, topic in enumerate(request.topics)}
-            topics += split.rejected
-            topics.sort(key=lambda topic: places.get(topic.fields.name, len(places)))
+            topics = await in_order(request.topics, topics + split.rejected, yielder)
         return reply_to(request, replace(outcome, response=replace(response, topics=topics)))
 
     async def _split(self, request: TopicsRequest, rights: Rights, yielder: Yielder) -> _SplitRequest:
         split = _SplitRequest(request, [], {}, [])
-        times = Counter(topic.fields.name for topic in request.topics)
+        times: Counter[str | None] = Counter()
+        async for topics in yielder.slices(request.topics):
+            times.update([topic.fields.name for topic in topics])
         allowed: bool | None = None
         for topic in request.topics:
             await yielder.step()
@@ -125,15 +126,21 @@ class TopicCreations:
                 except RequestRejected as rejected:
                     split.reject(topic, rejected.code, str(rejected))
                     continue
+            split.edited = split.edited or rest is not topic
             split.forwarded.append(rest)
-        await self._reject_conflicts(split)
+        await self._reject_conflicts(split, yielder)
         return split
 
-    async def _reject_conflicts(self, split: _SplitRequest) -> None:
+    async def _reject_conflicts(self, split: _SplitRequest, yielder: Yielder) -> None:
         """Reject the topics whose configs conflict with the stored ones, or with those of topics before
         them.
         """
-        changes = [self._change(name, values) for name, values in split.configs.items()]
+        changes: list[ConfigChange] = []
+        for name, values in split.configs.items():
+            await yielder.step()
+            changes.append(self._change(name, values))
+        if not changes:
+            return
         conflicts = {
             change.entity.name: conflict
             for change, conflict in zip(changes, await self._store.conflicts(changes), strict=True)
@@ -141,11 +148,15 @@ class TopicCreations:
         }
         if not conflicts:
             return
-        topics = {topic.fields.name: topic for topic in split.whole.topics}
-        for name, conflict in conflicts.items():
-            del split.configs[name]
-            split.reject(topics[name], ErrorCode.invalid_config, conflict)
-        split.forwarded[:] = [topic for topic in split.forwarded if topic.fields.name not in conflicts]
+        topics, split.forwarded = split.forwarded, []
+        for topic in topics:
+            await yielder.step()
+            conflict = conflicts.get(topic.fields.name or "")
+            if conflict is None:
+                split.forwarded.append(topic)
+            else:
+                del split.configs[topic.fields.name or ""]
+                split.reject(topic, ErrorCode.invalid_config, conflict)
 
     def _change(self, name: str, values: dict[str, str], topic_id: bytes = NO_ID) -> ConfigChange:
         known_id = None if topic_id == NO_ID else topic_id.hex()
@@ -155,7 +166,7 @@ class TopicCreations:
     async def _forward(
         self, split: _SplitRequest, who: Identity, broker: Broker, yielder: Yielder
     ) -> Outcome:
-        request = split.for_broker()
+        request = split.for_broker
         if self._mutations.active:
             return await self._mutations.forward(request, who, broker, yielder)
         return Outcome(await ask_topics(request, request.topics, broker.ask, yielder))
@@ -164,8 +175,14 @@ class TopicCreations:
         self, split: _SplitRequest, response: TopicsResponse, broker: Broker, who: Identity, yielder: Yielder
     ) -> list[Topic]:
         """Store the configs of the created topics; return the response's topics with these configs."""
-        created = [topic for topic in response.topics if topic.fields.error_code == ErrorCode.none]
-        failures = {} if split.whole.validate_only else await self._store_configs(split, created, broker, who)
+        created: list[Topic] = []
+        async for some in yielder.slices(response.topics):
+            created += [topic for topic in some if topic.fields.error_code == ErrorCode.none]
+        failures = (
+            {}
+            if split.whole.validate_only
+            else await self._store_configs(split, created, broker, who, yielder)
+        )
         topics: list[Topic] = []
         for topic in response.topics:
             await yielder.step()
@@ -181,11 +198,12 @@ class TopicCreations:
         return topics
 
     async def _store_configs(
-        self, split: _SplitRequest, created: list[Topic], broker: Broker, who: Identity
+        self, split: _SplitRequest, created: list[Topic], broker: Broker, who: Identity, yielder: Yielder
     ) -> dict[str, RequestRejected]:
         """Store the configs of created topics; return the failures by name."""
         changes = []
         for topic in created:
+            await yielder.step()
             name = topic.fields.name or ""
             stale = not self._store.retains_deleted and self._store.has_set(ConfigResource(TOPIC, name))
             if name in split.configs or stale:

@@ -7,7 +7,7 @@ A config keeps the bytes that it arrived as, unknown tagged fields included. The
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -186,15 +186,19 @@ def write_result(
     return AlterResult(key, error_code, part)
 
 
-def write_alter_response(
-    request: AlterRequest, results: Iterable[AlterResult], throttle_time_ms: int
+async def write_alter_response(
+    request: AlterRequest, results: Sequence[AlterResult], throttle_time_ms: int, yielder: Yielder
 ) -> bytes:
     """Return the frame of the response to a request, the results in the order of its resources."""
     flexible = request.flexible
     left: dict[ResourceKey, deque[AlterResult]] = {}
-    for result in results:
-        left.setdefault(result.key, deque()).append(result)
-    parts = [left[asked.key].popleft().part for asked in request.resources if left.get(asked.key)]
-    parts += [result.part for queue in left.values() for result in queue]
+    async for some in yielder.slices(results):
+        for result in some:
+            left.setdefault(result.key, deque()).append(result)
+    parts: list[bytes] = []
+    async for asked in yielder.slices(request.resources):
+        parts += [left[resource.key].popleft().part for resource in asked if left.get(resource.key)]
+    async for queues in yielder.slices(list(left.values())):
+        parts += [result.part for queue in queues for result in queue]
     head = write_response_head(request.correlation_id, throttle_time_ms, flexible)
     return frame([head, count(len(parts), flexible), *parts, write_tags(flexible)])

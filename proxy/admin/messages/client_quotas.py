@@ -18,7 +18,7 @@ from proxy.admin.messages.fields import (
     write_nullable,
     write_tags,
 )
-from proxy.admin.yielder import Yielder
+from proxy.admin.yielder import SLICE, Yielder
 from proxy.wire import api_keys
 from proxy.wire.edit import count, i16, i32, string
 from proxy.wire.errors import Malformed
@@ -104,12 +104,12 @@ async def read_alterations(
         number = reader.count(flexible)
         all_ops += number
         ops: list[QuotaOp] = []
-        for _ in range(number):
-            if all_ops > MAX_CHANGES:
-                _skip_op(reader, flexible)
-            else:
+        if all_ops > MAX_CHANGES:
+            await _skip_ops(reader, flexible, number, yielder)
+        else:
+            for _ in range(number):
                 ops.append(_read_op(reader, flexible))
-            await yielder.step()
+                await yielder.step()
         skip_tags(reader, flexible)
         entries.append(QuotaAlteration(parts, tuple(ops)))
         await yielder.step()
@@ -143,10 +143,14 @@ def _read_op(reader: Reader, flexible: bool) -> QuotaOp:
     return op
 
 
-def _skip_op(reader: Reader, flexible: bool) -> None:
-    reader.skip_string(flexible)
-    reader.take(9)  # value, remove
-    skip_tags(reader, flexible)
+async def _skip_ops(reader: Reader, flexible: bool, number: int, yielder: Yielder) -> None:
+    for left in range(number, 0, -SLICE):
+        await yielder.step()
+        for _ in range(min(left, SLICE)):
+            reader.skip_string(flexible)
+            reader.take(9)  # value, remove
+            if flexible:
+                reader.skip_tags()
 
 
 def write_described(parts: Sequence[Part], values: Sequence[tuple[str, float]], flexible: bool) -> bytes:

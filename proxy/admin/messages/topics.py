@@ -5,7 +5,7 @@ be written with other topics. A message may name a hundred thousand topics: read
 turns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -191,6 +191,31 @@ async def read_topics_response(request: TopicsRequest, payload: bytes, yielder: 
         topics.append(Topic(fields, payload[start : reader.offset]))
         await yielder.step()
     return TopicsResponse(topics, throttle_time_ms)
+
+
+async def in_order(requested: Sequence[Topic], topics: Sequence[Topic], yielder: Yielder) -> list[Topic]:
+    """Return the topics of a response in the order of the request; those that it does not name come last."""
+    names: set[TopicKey] = set()
+    async for some in yielder.slices(requested):
+        names.update([topic.key for topic in some])
+    left: dict[TopicKey, list[Topic]] = {}
+    async for some in yielder.slices(topics):
+        for topic in some:
+            left.setdefault(requested_key(topic, names), []).append(topic)
+    ordered: list[Topic] = []
+    async for some in yielder.slices(requested):
+        for topic in some:
+            ordered += left.pop(topic.key, ())
+    async for rest in yielder.slices(list(left.values())):
+        for others in rest:
+            ordered += others
+    return ordered
+
+
+def requested_key(topic: Topic, requested: Container[TopicKey]) -> TopicKey:
+    """Return the key under which a topic of a response was requested: it may have both a name and an id."""
+    topic_id = topic.fields.topic_id
+    return topic_id if topic_id in requested else topic.key
 
 
 def write_topics_response(request: TopicsRequest, response: TopicsResponse) -> bytes:

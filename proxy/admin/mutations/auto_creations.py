@@ -33,7 +33,7 @@ from proxy.admin.messages.metadata import (
 )
 from proxy.admin.mutations.permits import PermitCosts
 from proxy.admin.yielder import Yielder
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, client_key
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.measure.bucket import Bucket
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
@@ -87,12 +87,14 @@ class AutoCreations:
                 f"with a controller mutation quota the limit is {MAX_REQUEST_BYTES} bytes"
             )
         old = intercepted.header.api_version < ALLOWS_FROM
-        yielder = Yielder()
+        yielder = Yielder(client_key(who))
         request = await read_metadata_request(intercepted.header, payload, yielder)
         if not request.names:
             return unchanged
         errors = await _ask(request, request.frame(create=False), broker, yielder)
-        missing = [name for name in request.names if errors.get(name) == UNKNOWN]
+        missing: list[str] = []
+        async for names in yielder.slices(request.names):
+            missing += [name for name in names if errors.get(name) == UNKNOWN]
         harmless = unchanged if old else Reply(request.frame(create=False), forwards=True)
         if not missing:
             return harmless
@@ -103,7 +105,7 @@ class AutoCreations:
             admitted = await charge.admit(missing, defaults.partitions, self._bucket, yielder)
         if admitted:
             errors = await _ask(request, request.creating(admitted), broker, yielder)
-            if not charge.settle(errors) and len(admitted) == len(missing):
+            if not await charge.settle(errors, yielder) and len(admitted) == len(missing):
                 return unchanged
         return harmless
 
@@ -152,14 +154,16 @@ class _Charge:
             await yielder.step()
         return admitted
 
-    def settle(self, errors: dict[str, int]) -> bool:
+    async def settle(self, errors: dict[str, int], yielder: Yielder) -> bool:
         """Give the tokens of topics back that the broker does not create; return whether there are none."""
-        failed = [name for name in self._charged if errors.get(name, UNKNOWN) not in CREATED]
-        for name in failed:
-            bucket, partitions = self._charged[name]
-            self._costs.recent.forget(name)
-            self._quota.give_back(bucket, partitions, self._time())
-        return not failed
+        created = True
+        for name, (bucket, partitions) in self._charged.items():
+            await yielder.step()
+            if errors.get(name, UNKNOWN) not in CREATED:
+                created = False
+                self._costs.recent.forget(name)
+                self._quota.give_back(bucket, partitions, self._time())
+        return created
 
 
 async def _ask(request: MetadataRequest, question: bytes, broker: Broker, yielder: Yielder) -> dict[str, int]:

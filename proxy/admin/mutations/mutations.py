@@ -28,15 +28,17 @@ from proxy.admin.messages.topics import (
     TopicsApi,
     TopicsRequest,
     TopicsResponse,
+    in_order,
     read_topics_request,
     read_topics_response,
+    requested_key,
     write_topics_response,
 )
 from proxy.admin.mutations.auto_creations import AutoCreations
 from proxy.admin.mutations.permit_charge import NONE, PermitCharge
 from proxy.admin.mutations.permits import NO_PERMITS, PermitCosts, Permits
 from proxy.admin.yielder import Yielder
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, client_key
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
@@ -86,7 +88,7 @@ class ControllerMutations:
 
         Raises ProtocolError if the request does not parse, RelayError if the broker's response does not.
         """
-        yielder = Yielder()
+        yielder = Yielder(client_key(intercepted.exchange.client))
         request = await read_intercepted(intercepted, yielder)
         outcome = await self.forward(request, intercepted.exchange.client, broker, yielder)
         return reply_to(request, outcome)
@@ -111,7 +113,7 @@ class ControllerMutations:
         if bucket is not None and run.throttled:
             seconds = self._quota.throttle(bucket, self._time(), who, request.api.versions.key)
         throttle_time_ms = max(min(math.ceil(seconds * 1000.0), MAX_THROTTLE_MS), run.throttle_time_ms)
-        return Outcome(TopicsResponse(run.topics(), throttle_time_ms), seconds)
+        return Outcome(TopicsResponse(await run.topics(yielder), throttle_time_ms), seconds)
 
 
 async def read_intercepted(intercepted: Intercepted, yielder: Yielder) -> TopicsRequest:
@@ -168,13 +170,15 @@ class _ChargedRequest:
         self._request: Final = request
         self._charge: Final = charge
         self._time: Final = time
-        self._requested: Final = {topic.key: topic for topic in request.topics}
+        self._requested: Final[dict[TopicKey, Topic]] = {}
         self._responded: Final[list[Topic]] = []
         self._rejected: list[Topic] = []
         self._forwards = 0
 
     async def forward(self, ask: Ask, yielder: Yielder) -> None:
         """Forward the topics that the quota admits, and again while the response gives tokens back."""
+        async for some in yielder.slices(self._request.topics):
+            self._requested.update([(topic.key, topic) for topic in some])
         admitted = await self._admit(self._request.topics, yielder)
         if self._rejected and self._request.api.validates:
             valid = await self._validate(ask, yielder)
@@ -198,14 +202,17 @@ class _ChargedRequest:
         self.throttle_time_ms = max(self.throttle_time_ms, response.throttle_time_ms)
         invalid: set[TopicKey] = set()
         for topic in response.topics:
-            key = _requested_key(topic, self._requested)
+            key = requested_key(topic, self._requested)
             code = topic.fields.error_code
             late = code in self._request.api.after_quota and self.costs.get(key, NO_PERMITS).before > 0
             if code != NONE and not late:
                 invalid.add(key)
                 self._responded.append(topic)
             await yielder.step()
-        return [topic for topic in self._request.topics if topic.key not in invalid]
+        valid: list[Topic] = []
+        async for some in yielder.slices(self._request.topics):
+            valid += [topic for topic in some if topic.key not in invalid]
+        return valid
 
     async def _admit(self, topics: list[Topic], yielder: Yielder) -> list[Topic]:
         charge = self._charge
@@ -225,7 +232,7 @@ class _ChargedRequest:
         self._responded.extend(response.topics)
         gave_back = False
         for topic in response.topics:
-            requested = self._requested.get(_requested_key(topic, self._requested))
+            requested = self._requested.get(requested_key(topic, self._requested))
             if requested is None:
                 continue
             if self._charge is not None and self._charge.settle(requested.key, topic.fields, self._time()):
@@ -242,21 +249,14 @@ class _ChargedRequest:
             return len(self._rejected) > 0
         return self._charge is not None and self._charge.total > 0
 
-    def topics(self) -> list[Topic]:
+    async def topics(self, yielder: Yielder) -> list[Topic]:
         """Return the response's topics: in the broker's order if one response has all, else in the
         request's.
         """
-        rejected = [self._request.reject(topic, THROTTLING_QUOTA_EXCEEDED) for topic in self._rejected]
-        topics = self._responded + rejected
-        if not rejected and self._forwards <= 1:
+        topics = [*self._responded]
+        for topic in self._rejected:
+            await yielder.step()
+            topics.append(self._request.reject(topic, THROTTLING_QUOTA_EXCEEDED))
+        if not self._rejected and self._forwards <= 1:
             return topics
-        places: dict[TopicKey, int] = {}
-        for place, topic in enumerate(self._request.topics):
-            places.setdefault(topic.key, place)
-        return sorted(topics, key=lambda topic: places.get(_requested_key(topic, places), len(places)))
-
-
-def _requested_key(topic: Topic, requested: Mapping[TopicKey, object]) -> TopicKey:
-    """Return the key under which a topic of a response was requested: it may have both a name and an id."""
-    topic_id = topic.fields.topic_id
-    return topic_id if topic_id in requested else topic.key
+        return await in_order(self._request.topics, topics, yielder)

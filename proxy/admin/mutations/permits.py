@@ -61,8 +61,12 @@ class PermitCosts:
 
         A topic that is in the request twice costs nothing: brokers reject it.
         """
-        times = Counter(topic.key for topic in request.topics)
-        once = [topic for topic in request.topics if times[topic.key] == 1]
+        times: Counter[TopicKey] = Counter()
+        async for some in yielder.slices(request.topics):
+            times.update([topic.key for topic in some])
+        once: list[Topic] = []
+        async for some in yielder.slices(request.topics):
+            once += [topic for topic in some if times[topic.key] == 1]
         if isinstance(request.api, CreateTopics):
             default = 0
             if any(topic.fields.partitions == NO_COUNT for topic in once):

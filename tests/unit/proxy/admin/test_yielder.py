@@ -5,7 +5,9 @@ from collections import Counter
 
 import pytest
 
-from proxy.admin.yielder import GRANT, STEPS, Yielder, loop_turns
+from proxy.admin.yielder import GRANT, NO_CLIENT, SLICE, STEPS, Yielder, loop_turns
+from proxy.quota.identity import ClientKey
+from tests.support.loop_turns import counted_turns
 
 
 class StepsByTurn:
@@ -21,8 +23,8 @@ class StepsByTurn:
             self.turn += 1
             await asyncio.sleep(0)
 
-    async def work(self, steps: int) -> None:
-        yielder = Yielder()
+    async def work(self, steps: int, client: ClientKey = NO_CLIENT) -> None:
+        yielder = Yielder(client)
         for _ in range(steps):
             await yielder.step()
             self.steps[self.turn] += 1
@@ -72,4 +74,26 @@ async def test_work_that_is_cancelled_leaves_its_turn_to_others() -> None:
     async with asyncio.timeout(60):
         await turns.work(STEPS)
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert not loop_turns()._waiting
+    assert loop_turns().idle
+
+
+async def test_clients_have_turns_and_not_their_connections() -> None:
+    """Ten requests of one client do not delay another's ten times as much as one would."""
+    turns = StepsByTurn()
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(turns.work(100 * STEPS, ("attacker", ""))) for _ in range(50)]
+    await asyncio.sleep(0)
+    began = turns.turn
+    await turns.work(2 * STEPS, ("neighbour", ""))
+    assert turns.turn - began <= 2 * STEPS // GRANT + 2, "a grant in each turn is the neighbour's"
+    for task in tasks:
+        task.cancel()
+
+
+async def test_slices_have_all_items_and_each_is_a_step() -> None:
+    yielder = Yielder()
+    async with counted_turns() as turns:
+        found = [part async for part in yielder.slices(range(4 * STEPS * SLICE + 1))]
+    assert [len(part) for part in found] == [SLICE] * (4 * STEPS) + [1]
+    assert found[-1][0] == 4 * STEPS * SLICE
+    assert turns.count >= 4

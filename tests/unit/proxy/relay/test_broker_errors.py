@@ -65,6 +65,24 @@ def test_errors_are_taken_once():
     assert traffic.broker_errors == {(NODE_ID, PRODUCE, NOT_LEADER): 2}
 
 
+def test_a_code_that_occurs_in_a_row_is_kept_once():
+    """A response may have it for thousands of partitions."""
+    traffic = Traffic()
+    view = ResponseView(7, False, 0)
+    for error_code in [NOT_LEADER] * 5000 + [SESSION_GONE] + [NOT_LEADER] * 2:
+        view.note_error(error_code)
+    assert [(error.error_code, error.times) for error in view.errors] == [
+        (NOT_LEADER, 5000),
+        (SESSION_GONE, 1),
+        (NOT_LEADER, 2),
+    ]
+    BrokerErrors(traffic, NODE_ID).take(FETCH, view)
+    assert traffic.broker_errors == {
+        (NODE_ID, FETCH, NOT_LEADER): 5002,
+        (NODE_ID, FETCH, SESSION_GONE): 1,
+    }
+
+
 def test_codes_that_kafka_does_not_have_count_as_one():
     traffic = Traffic()
     for error_code in (-2, -32768, MAX_ERROR_CODE + 1, 32767):

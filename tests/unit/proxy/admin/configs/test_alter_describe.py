@@ -56,6 +56,7 @@ from tests.support.stories.configs_kit import (
 )
 from tests.support.stories.memory_store import memory_store
 from tests.support.stories.rights import FixedRights
+from tests.support.turn_lengths import turn_lengths
 
 every_incremental = pytest.mark.parametrize("version", versions(INCREMENTAL))
 
@@ -366,9 +367,16 @@ async def test_each_step_of_very_many_resources_gives_way() -> None:
     """Reading the request, planning and checking each resource, forwarding, and reading the response."""
     kit = Kit()
     resources: list[tuple[tuple[int, str], list[tuple[str, int, str | None]]]] = [
-        ((TOPIC, f"t{number}"), []) for number in range(4 * STEPS)
+        ((TOPIC, f"t{number}"), [(RATE, SET, "7")]) for number in range(4 * STEPS)
     ]
     async with counted_turns() as turns:
         done = await kit.set(*resources)
     assert len(done) == len(resources)
     assert turns.count >= 6 * 4
+
+
+async def test_no_turn_is_longer_if_there_are_more_resources() -> None:
+    """Not only the steps give way, but also what is done with all resources before and after them."""
+    async with turn_lengths() as turns:
+        await Kit().set(*[((TOPIC, f"t{number}"), []) for number in range(1000)])
+    assert 0 < turns.longest < 50_000

@@ -42,6 +42,7 @@ from tests.support.stories.config_rules import CONFIG_RULES
 from tests.support.stories.configs_broker import Counts, FakeBroker
 from tests.support.stories.memory_store import memory_store
 from tests.support.stories.rights import FixedRights
+from tests.support.turn_lengths import turn_lengths
 
 RATE, ACTION, REPLICAS = (
     "producer.byte.rate",
@@ -357,6 +358,13 @@ async def test_each_step_of_very_many_topics_gives_way() -> None:
     async with counted_turns() as turns:
         await kit.send(create(topics, 4))
     assert turns.count >= 22, "of each topic, five steps and those of its assignment"
+
+
+async def test_no_turn_is_longer_if_there_are_more_topics() -> None:
+    kit = Kit(rejects={f"t{number}": EXISTS for number in range(1000)})
+    async with turn_lengths() as turns:
+        await kit.send(create({f"t{number}": {} for number in range(1000)}, 4))
+    assert 0 < turns.longest < 50_000
 
 
 async def test_malformed_request_and_response() -> None:

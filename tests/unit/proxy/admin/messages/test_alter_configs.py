@@ -43,7 +43,7 @@ def test_results_have_the_order_of_the_request():
         write_result(request, T, 40, "x"),
         write_result(request, T, 0, None),
     ]
-    response = read_frame(response_type(44, 1), write_alter_response(request, mixed, 0))
+    response = read_frame(response_type(44, 1), to_end(write_alter_response(request, mixed, 0, Yielder())))
     assert [(resource, int(code)) for resource, code, _ in results(response)] == [(T, 40), (U, 0), (T, 0)]
 
 

@@ -26,7 +26,7 @@ from proxy.admin.messages.client_quotas import (
     write_described,
 )
 from proxy.admin.messages.fields import MAX_MESSAGE_CHARACTERS
-from proxy.admin.yielder import STEPS, Yielder
+from proxy.admin.yielder import SLICE, STEPS, Yielder
 from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from proxy.wire.edit import count, i32
 from proxy.wire.errors import Malformed, Short
@@ -221,6 +221,13 @@ async def test_reading_many_ops_gives_way() -> None:
     async with counted_turns() as turns:
         await read_alterations(Reader([i32(1) + i32(0) + i32(number) + OP * number]), False, Yielder())
     assert turns.count >= 100
+
+
+async def test_skipping_very_many_ops_gives_way() -> None:
+    number = MAX_CHANGES + 10 * STEPS * SLICE
+    async with counted_turns() as turns:
+        await read_alterations(Reader([i32(1) + i32(0) + i32(number) + OP * number]), False, Yielder())
+    assert turns.count >= 10
 
 
 @pytest.mark.parametrize(
