@@ -266,6 +266,12 @@ class Relay:
         self._read_requests(now)
         return self._finish()
 
+    def charge_work(self, exchange: Exchange, seconds: float, now: float) -> None:
+        """Charge the CPU time of the proxy's own work on an intercepted request; call it before answer() or
+        forward().
+        """
+        self._responses.charge_work(exchange, seconds, now)
+
     def forward(self, exchange: Exchange, frame: bytes, now: float) -> RelayOutput:
         """Forward an intercepted request after all, as this whole frame of the same version.
 

@@ -36,6 +36,19 @@ class ResponseCharges:
             self._in_flight.throttle(verdict, exchange.client, now)
         return exchange.throttled_until
 
+    def charge_work(self, exchange: Exchange, seconds: float, now: float) -> None:
+        """Charge the proxy's own work on an intercepted request as if the broker had done it, and mute its
+        client.
+        """
+        request = exchange.request
+        if request is None:
+            return
+        view = ResponseView(request.api_version, False, 0)
+        view.service_seconds = seconds
+        verdict = self._engine.charge(request, view, exchange.client, now, exchange.throttled_until)
+        if verdict.throttle_seconds > 0.0:
+            self._in_flight.throttle(verdict, exchange.client, now)
+
     def settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge a response, and announce the wait in it."""
         if request.fetch_rewrite is not None:

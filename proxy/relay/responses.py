@@ -354,6 +354,10 @@ class Responses:
             reader.i32()  # correlation_id
             self._read_body(frame, reader, exchange, api, request, now)
 
+    def charge_work(self, exchange: Exchange, seconds: float, now: float) -> None:
+        """See ResponseCharges.charge_work()."""
+        self._charges.charge_work(exchange, seconds, now)
+
     def _count_items(self, exchange: Exchange, request: RequestView, view: ResponseView) -> None:
         if request.api_key == PRODUCE:
             self._produced.settle(exchange.client, request, view.items)

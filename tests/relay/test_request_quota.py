@@ -59,6 +59,22 @@ def test_a_response_in_parts_ends_with_its_last_part():
     told.at(0.99).broker(produced(2)).to_client(produced(2)).unmuted()
 
 
+def test_the_proxys_own_work_is_charged_as_the_brokers():
+    """AlterClientQuotas, for example: no broker works on it."""
+    own = 49
+    told = Playbook(new_relay(TENTH, intercepted_api_keys=frozenset([own])))
+    for number, muted in ((1, None), (2, 0.6)):
+        told.client(opaque(number, own, 1))
+        (asked,) = told.relay.take_intercepted()
+        told.relay.charge_work(asked.exchange, 0.08, START)
+        told.relay.answer(asked.exchange, responded(number), START)
+        told.to_client(responded(number)).to_broker()
+        if muted is None:
+            told.unmuted()
+        else:
+            told.muted(muted)
+
+
 def test_a_request_in_parts_begins_with_its_last_part():
     whole = produce(1, size=2 << 20)
     told = story().client(whole[:-10]).to_broker(whole[:-10])

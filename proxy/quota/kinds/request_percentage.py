@@ -18,8 +18,11 @@ controller's in CreateTopics. It excludes waits that the client requested:
                           maximum of such a Fetch.
 
 Requests of all APIs are charged when their response arrives; Produce with acks=0 has none and costs nothing.
-As in Kafka, followers, requests between brokers and authentication are exempt; so are local responses of the
-proxy.
+As in Kafka, followers, requests between brokers and authentication are exempt.
+
+The CPU time of the proxy's own work on a request that it intercepts, such as AlterClientQuotas, is charged in
+addition, as Kafka charges that of its threads. Responses that take no such work are exempt: an empty response
+to a fetch, or the response to an unsupported version.
 
     pace      percent-seconds refill at Q per second up to burst_seconds x Q; wait = -tokens / Q (TokenBucket)
     window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime)

@@ -282,6 +282,13 @@ class RelaySession(Generic[C]):
             return
         self._act_on(relay, output)
 
+    def charge_work(self, request: Intercepted, seconds: float) -> None:
+        """Charge the proxy's own work on an intercepted request, also if its client is gone; see
+        Relay.charge_work().
+        """
+        if self.relay is not None:
+            self.relay.charge_work(request.exchange, seconds, self._time())
+
     def forward(self, request: Intercepted, frame: bytes) -> None:
         """Forward an intercepted request; see Relay.forward()."""
         relay = self.relay

@@ -6,6 +6,7 @@ from typing import Final
 from proxy.admin.authority import ClientRights
 from proxy.admin.broker import Broker
 from proxy.admin.dispatch import AdminApis
+from proxy.admin.measured_work import MeasuredWork
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.server.connection.connection import Connection
@@ -41,8 +42,12 @@ class LocalResponses:
         The client never waits for a response that does not come: an unforeseen error ends the connection too,
         and goes on to the log.
         """
+        work = MeasuredWork(self._admin.answer(request, self._broker(connection, request)))
         try:
-            reply = await self._admin.answer(request, self._broker(connection, request))
+            try:
+                reply = await work
+            finally:
+                connection.session.charge_work(request, work.seconds)
             if reply.forwards:
                 connection.session.forward(request, reply.frame)
             else:

@@ -46,6 +46,7 @@ class Connection:
 
     def __init__(self) -> None:
         self.got: list[Any] = []
+        self.charged: list[float] = []
         self.session = self
 
     def answer(self, request: Any, frame: bytes, throttle_seconds: float, delayed: bool) -> None:
@@ -53,6 +54,9 @@ class Connection:
 
     def forward(self, request: Any, frame: bytes) -> None:
         self.got.append(("forwarded", frame))
+
+    def charge_work(self, request: Any, seconds: float) -> None:
+        self.charged.append(seconds)
 
     def fail(self, error: RelayError) -> None:
         self.got.append(error.reason)
@@ -64,14 +68,14 @@ class Connection:
         return b""
 
 
-async def respond(admin: Any) -> list[Any]:
+async def respond(admin: Any, connection: Any = None) -> list[Any]:
     cluster = ClusterRefresh("clients", ClusterAccess((("k", 9092),), 1.0), lambda view: None)
     cluster.view = VIEW
     counts: Any = SimpleNamespace()
     responses = LocalResponses(admin=admin, cluster=cluster, counts=counts, known_to_brokers=True)
     header = SimpleNamespace(api_key=ADMIN_API, correlation_id=7)
     request: Any = SimpleNamespace(header=header, exchange=SimpleNamespace(client=SimpleNamespace()))
-    connection: Any = Connection()
+    connection = connection or Connection()
     try:
         await responses.respond(connection, request)
     except ZeroDivisionError:
@@ -85,6 +89,14 @@ async def test_a_connection_gets_the_response_to_its_request() -> None:
     assert await respond(admin) == [(b"admin", 1.5, True)]
     [broker] = admin.brokers
     assert (broker.node_id, broker.cluster_id) == (3, "c")
+
+
+@pytest.mark.parametrize("failure", [None, Malformed("no request"), RelayError("broker_closed", "gone")])
+async def test_the_work_on_a_request_is_charged(failure: BaseException | None) -> None:
+    connection = Connection()
+    await respond(Apis("admin", failure), connection)
+    [seconds] = connection.charged
+    assert seconds > 0
 
 
 async def test_a_stated_address_gives_no_rights_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
