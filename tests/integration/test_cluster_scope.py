@@ -25,8 +25,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.kafka
 LIMIT: Final = 400_000
 SECONDS: Final = 8.0
-BURSTS: Final = 2.3
-"""Seconds of the limit: one in each process, and the requests that put a bucket into debt."""
+BURSTS: Final = 1.2
+"""Seconds of the limit: one in both processes together, and the requests that put a bucket into debt."""
 OF_TOPIC: Final = "topic.producer.byte.rate"
 KINDS: Final = ("producer_byte_rate", OF_TOPIC)
 TENANT, TOPIC = "scope-tenant", "scope-topic"
