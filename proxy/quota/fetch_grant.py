@@ -11,6 +11,8 @@ Kafka.
 
 from typing import Final, final
 
+from mypy_extensions import mypyc_attr
+
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.fetch_queue import RETURN_SECONDS, FetchQueue, Ticket
@@ -52,6 +54,7 @@ def tokens_left(bucket: Bucket, now: float) -> float:
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class FetchGrant:
     """The grant of one fetch. The next fetch of the connection takes over its places in the queues."""
 

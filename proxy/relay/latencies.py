@@ -31,11 +31,13 @@ class Histogram:
         if seconds < 0.0:
             seconds = 0.0
         self.total_seconds += seconds
-        units: native = int(seconds * self._per_second - TOLERANCE)
+        scaled = seconds * self._per_second - TOLERANCE
         bucket: native = 0
-        while units > 0 and bucket < BOUNDS:
-            units >>= 1
-            bucket += 1
+        if scaled >= 1.0:  # most times are shorter
+            units: native = int(scaled)
+            while units > 0 and bucket < BOUNDS:
+                units >>= 1
+                bucket += 1
         self.counts[bucket].value += 1
 
     @property

@@ -29,6 +29,7 @@ class RelayOutput:
         "to_broker",
         "to_client",
         "unknown_brokers",
+        "unusual",
     )
 
     def __init__(self) -> None:
@@ -46,6 +47,8 @@ class RelayOutput:
         """Brokers in a response that the table of addresses lacks. The response waits: the shell adds them to
         the table and calls Relay.brokers_known().
         """
+        self.unusual = False
+        """Whether any of the last three has something. Nearly all calls output bytes only."""
         self.names_wanted = False
         """Whether TopicNames.wanted has ids that the shell must request from the cluster."""
         self.client_muted = False
@@ -67,9 +70,16 @@ class RelayOutput:
         """Begin a call: clear the output of the last one."""
         self.to_broker = NOTHING
         self.to_client = NOTHING
-        self.intercepted = NO_REQUESTS
-        self.broker_responses = NOTHING
-        self.unknown_brokers = NO_BROKERS
+        if self.unusual:
+            self.unusual = False
+            self.intercepted = NO_REQUESTS
+            self.broker_responses = NOTHING
+            self.unknown_brokers = NO_BROKERS
+
+    def await_ports(self, brokers: list[BrokerAddress]) -> None:
+        """Output the unknown brokers of a response."""
+        self.unknown_brokers = brokers
+        self.unusual = True
 
     def take_unknown_brokers(self) -> list[BrokerAddress]:
         """Take the unknown brokers, which the shell learns from here."""
@@ -94,7 +104,9 @@ class RelayOutput:
     def intercept(self, request: Intercepted) -> None:
         """Output a request that the proxy answers."""
         self.intercepted = [*self.intercepted, request]
+        self.unusual = True
 
     def add_broker_response(self, payload: bytes) -> None:
         """Output a response of the broker to the proxy."""
         self.broker_responses = [*self.broker_responses, payload]
+        self.unusual = True

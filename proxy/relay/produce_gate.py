@@ -38,6 +38,10 @@ FULL_READ_BYTES: Final = 250_000
 REJECTED_MESSAGE: Final = "The quota of this partition is used up for now; send the batch again."
 
 
+NONE: Final[list[int]] = []
+"""A shared object that never changes."""
+
+
 @final
 class ProduceGate:
     """For one connection."""
@@ -91,7 +95,7 @@ class ProduceGate:
         The frame is complete, and its body begins at `body_at`. The view has the items.
         """
         self._names.fill(view.items, exchange.client)
-        denied = self._deny(view, unknown) if view.names_protected or unknown else []
+        denied = self._deny(view, unknown) if view.names_protected or len(unknown) > 0 else NONE
         heads = self._heads.of(frame.pieces, body_at)
         verdict = self._engine.reject(view, exchange.client, now, heads)
         heads.stop()

@@ -126,7 +126,7 @@ class RequestAdmission:
         rejectable = view.rejectable or view.names_protected
         if view.api_key == PRODUCE:
             unnamed = self._unnamed.find(view, exchange.client)
-            if unnamed:
+            if len(unnamed) > 0:
                 body_at = self._parser.body_at
                 produce = WaitingProduce(
                     frame, exchange, reader, view, body_at=body_at, rejectable=rejectable

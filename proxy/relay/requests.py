@@ -16,10 +16,7 @@ from proxy.relay.modes import (
     BUFFERING,
     CLOSING,
     CUTTING_THROUGH,
-    FETCH_WAITING,
     MEMORY_WAITING,
-    NAMES_WAITING,
-    PRODUCE_WAITING,
     READING,
     REQUEST_TRANSITIONS,
     Mode,
@@ -127,17 +124,10 @@ class Requests:
     def may_read(self) -> bool:
         """Whether the next frame may be read. The rest of a frame may be read at any time."""
         mode = self._mode.now
-        in_flight = self._in_flight
-        may = (
-            in_flight.muted_until == 0.0
-            and not in_flight.awaiting_response
-            and not in_flight.full
-            and mode != FETCH_WAITING
-            and mode != PRODUCE_WAITING
-            and mode != NAMES_WAITING
-            and mode != MEMORY_WAITING
-        )
-        return may or mode in (BUFFERING, CUTTING_THROUGH)
+        if mode in (READING, CLOSING):
+            in_flight = self._in_flight
+            return in_flight.muted_until == 0.0 and not in_flight.awaiting_response and not in_flight.full
+        return mode in (BUFFERING, CUTTING_THROUGH)
 
     @property
     def wake_at(self) -> float:

@@ -325,7 +325,7 @@ class Responses:
         if self._ports_given:
             raise Malformed(f"a response has a broker at two addresses: {unknown}")
         self._mode.change(AWAITING_PORTS)
-        self._output.unknown_brokers = unknown.brokers
+        self._output.await_ports(unknown.brokers)
 
     def brokers_known(self, now: float) -> None:
         """Read again the response that has waited for its brokers' ports, and continue behind it."""

@@ -82,7 +82,10 @@ class Traffic:
         return [count.value for count in self._requests]
 
     def count_request(self, api_key: native) -> None:
-        self._requests[api_key if api_key < API_KEYS else API_KEYS - 1].value += 1
+        key = api_key
+        if key >= API_KEYS:
+            key = API_KEYS - 1
+        self._requests[key].value += 1
 
     def client(self, user: str, client_id: str) -> Bytes:
         """Return the counters for a connection of a client. Call release() when the connection ends."""

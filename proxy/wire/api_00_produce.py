@@ -7,6 +7,7 @@ message sets.
 
 from typing import Final, cast, final
 
+from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
 from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
@@ -14,7 +15,7 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis import Api
 from proxy.wire.errors import Malformed
 from proxy.wire.producer_batch import BATCH_HEAD_BYTES
-from proxy.wire.reader import Reader
+from proxy.wire.reader import Reader, i16_at
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, walk
 
@@ -72,15 +73,20 @@ class ProduceResponse(Partitioned):
         """Nearly all partitions have no error: then all their fields have fixed sizes."""
         if not view.flexible:
             return
-        cursor = view.cursor
-        while cursor.partitions_left > 0 and reader.there >= USUAL_BYTES:
-            # error_code; record_errors, error_message and tags are null or empty
-            if reader.ahead(4) != 0 or reader.ahead(5) != 0 or reader.ahead(30) > 1:
-                return
-            if reader.ahead(31) > 1 or reader.ahead(32) != 0:
-                return
-            reader.skip(USUAL_BYTES)
-            cursor.partitions_left -= 1
+        data = reader.data
+        at = reader.pos
+        left = view.cursor.partitions_left
+        while left > 0 and at + USUAL_BYTES <= reader.end:
+            record_errors: native = data[at + 30]
+            error_message: native = data[at + 31]
+            tags: native = data[at + 32]
+            # the first two are null or empty
+            if i16_at(data, at + 4) != 0 or record_errors > 1 or error_message > 1 or tags != 0:
+                break
+            at += USUAL_BYTES
+            left -= 1
+        reader.pos = at
+        view.cursor.partitions_left = left
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version

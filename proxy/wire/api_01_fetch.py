@@ -8,6 +8,7 @@ v15 replica_id moves into a tag (KIP-903); v16 NodeEndpoints (KIP-951).
 from typing import Final, cast, final
 
 from mypy_extensions import i64 as native
+from mypy_extensions import mypyc_attr
 
 from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.api_keys import FETCH
@@ -24,6 +25,7 @@ ENDPOINTS_FROM: Final = 16
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class FetchResponse(Partitioned):
     topic_id_from = 13
     only_records = True

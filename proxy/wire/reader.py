@@ -9,6 +9,7 @@ of a field that lies in two pieces. It skips record batches without touching the
 from typing import Final, final
 
 from mypy_extensions import i64 as native
+from mypy_extensions import mypyc_attr
 
 from proxy.wire.errors import Malformed, Short
 
@@ -38,6 +39,7 @@ class Mark:
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class Reader:
     """Reads field after field. A read beyond the bytes that have arrived raises Short.
 
@@ -76,21 +78,18 @@ class Reader:
 
     def stop(self) -> None:
         """Let go of the frame's bytes."""
-        self.start(NOTHING)
+        self.pieces = NOTHING
+        self.data = b""
+        self.pos = 0
+        self.end = 0
+        self.base = 0
+        self.next_piece = 1
+        self.next_at = 0
 
     @property
     def offset(self) -> native:
         """The offset in the frame of the next byte to be read."""
         return self.base + self.pos
-
-    @property
-    def there(self) -> native:
-        """How many bytes ahead() may look at."""
-        return self.end - self.pos
-
-    def ahead(self, offset: native) -> native:
-        """Return the byte at this distance, without reading it; it must be one of `there`."""
-        return self.data[self.pos + offset]
 
     def mark(self) -> Mark:
         return Mark(self.data, self.pos, self.base, self.next_piece, self.next_at)
@@ -207,17 +206,12 @@ class Reader:
         return self.data[at]
 
     def i16(self) -> native:
-        at = self.take(2)
-        data = self.data
-        high: native = data[at]
-        low: native = data[at + 1]
-        value = (high << 8) | low
-        return value - 0x10000 if value & 0x8000 else value
+        at = self.take(2)  # may change `data`
+        return i16_at(self.data, at)
 
     def i32(self) -> native:
         at = self.take(4)  # may change `data`
-        value = u32_at(self.data, at)
-        return value - 0x100000000 if value & 0x80000000 else value
+        return i32_at(self.data, at)
 
     def i64(self) -> native:
         high = self.i32()
@@ -280,7 +274,9 @@ class Reader:
     def count(self, flexible: bool) -> native:
         """The number of an array's elements; null reads as none."""
         count = self.nullable_count(flexible)
-        return count if count > 0 else 0
+        if count > 0:  # a conditional expression would create an int
+            return count
+        return 0
 
     def nullable_count(self, flexible: bool) -> native:
         """The number of an array's elements, or -1 for null."""
@@ -294,7 +290,9 @@ class Reader:
         size = self.uvarint() - 1 if flexible else self.i32()
         if size < -1:
             raise Malformed(f"bytes of length {size} before offset {self.offset}")
-        return size if size > 0 else 0
+        if size > 0:
+            return size
+        return 0
 
     def uuid(self) -> bytes:
         at = self.take(16)
@@ -309,6 +307,20 @@ class Reader:
             self.uvarint()
             self.skip(self.uvarint())
             count -= 1
+
+
+def i16_at(data: bytes, at: native) -> native:
+    """The number that the two bytes from `at` on are."""
+    high: native = data[at]
+    low: native = data[at + 1]
+    value = (high << 8) | low
+    return value - 0x10000 if value & 0x8000 else value
+
+
+def i32_at(data: bytes, at: native) -> native:
+    """The number that the four bytes from `at` on are."""
+    value = u32_at(data, at)
+    return value - 0x100000000 if value & 0x80000000 else value
 
 
 def u32_at(data: bytes, at: native) -> native:

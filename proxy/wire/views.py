@@ -17,6 +17,7 @@ from proxy.wire.protected_topics import ProtectedTopics
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class Item:
     """One partition's part of a message."""
 
@@ -75,8 +76,8 @@ class View:
         self.flexible = flexible
         """Whether this version has compact strings and tagged fields."""
         self.want_items = want_items
-        self.items: list[Item] = [] if want_items else NO_ITEMS
-        """Filled only where `want_items`."""
+        self.items: list[Item] = NO_ITEMS
+        """Filled only where `want_items`, by add()."""
         self.want_heads = False
         """Produce requests: whether the items have the heads of their record batches."""
         self.rejectable = False
@@ -90,6 +91,13 @@ class View:
         """Whether the frame is cut through: its end has not arrived."""
         self.whole_batches = False
         """Fetch: whether a partial batch at the end of a partition's records is cut off."""
+
+    def add(self, item: Item) -> None:
+        """Add an item. Most responses have none, and need no list of their own."""
+        if self.items is NO_ITEMS:
+            self.items = [item]
+        else:
+            self.items.append(item)
 
     @property
     def edited(self) -> bool:

@@ -59,6 +59,9 @@ class Partitioned:
 def walk(message: Partitioned, reader: Reader, view: View) -> None:
     """Read on from the end of the last call, until the end of the message or of the bytes (Short)."""
     cursor = view.cursor
+    if cursor.phase == HEAD and not view.partial and not view.whole_batches and not cursor.done:
+        _walk_whole(message, reader, view, cursor)
+        return
     while not cursor.done:
         if view.partial:
             _mark(reader, view)
@@ -89,6 +92,21 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
             cursor.done = True
 
 
+def _walk_whole(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:
+    """Read a frame that is whole: nearly all frames are, and none of their steps is read again."""
+    reads_on = message.read_head(reader, view)
+    cursor.phase = TOPIC
+    while reads_on and cursor.topics_left > 0:
+        _topic(message, reader, view, cursor)
+        if cursor.done:
+            return
+        _all_partitions(message, reader, view, cursor)
+    if reads_on:
+        cursor.phase = TAIL
+        message.read_tail(reader, view)
+    cursor.done = True
+
+
 def _end_partition(message: Partitioned, view: View, cursor: Cursor) -> None:
     """Note what has been read of a partition."""
     if cursor.error_code != 0:
@@ -98,7 +116,7 @@ def _end_partition(message: Partitioned, view: View, cursor: Cursor) -> None:
     else:
         wanted = cursor.error_code != 0 or not message.only_errors
     if wanted and view.want_items:
-        view.items.append(_item(cursor))
+        view.add(_item(cursor))
 
 
 def _item(cursor: Cursor) -> Item:
@@ -111,8 +129,9 @@ def _name_topic(reader: Reader, view: View, cursor: Cursor) -> None:
     """Note where the topic's name is. Nearly all Produce responses need no names."""
     cursor.topic = ""
     size = reader.length(view.flexible)
-    cursor.topic_size = size if size > 0 else 0
+    cursor.topic_size = 0
     if size > 0:
+        cursor.topic_size = size
         cursor.topic_at = reader.take(size)
         cursor.topic_in = reader.data
 
@@ -151,8 +170,11 @@ def _topic(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> 
         if protected is not None and topic_name(cursor) in protected.names:
             view.names_protected = True
     elif protected is not None:
-        if protected.has_raw_name(reader.raw_string(view.flexible)):
-            view.names_protected = True
+        size = reader.length(view.flexible)
+        if size > 0:
+            at = reader.take(size)
+            if protected.has_length(size) and protected.has_raw_name(reader.data[at : at + size]):
+                view.names_protected = True
     else:
         reader.skip_string(view.flexible)
     cursor.partitions_left = reader.count(view.flexible)
@@ -185,7 +207,7 @@ def _all_partitions(message: Partitioned, reader: Reader, view: View, cursor: Cu
             cast("ResponseView", view).note_error(cursor.error_code)
         if keeps and (size > 0 if only_records else cursor.error_code != 0 or not only_errors):
             cursor.records_size = size
-            view.items.append(_item(cursor))
+            view.add(_item(cursor))
         cursor.partitions_left -= 1
     _end_topic(reader, view, cursor)
 

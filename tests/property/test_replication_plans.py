@@ -135,7 +135,7 @@ class World:
             size = min(sizes[partition], (self.ends[partition] - self.offsets[partition]) * 100)
             if size > 0:
                 self.offsets[partition] += size // 100
-                response.items.append(Item(TOPIC, NO_ID, partition, size))
+                response.add(Item(TOPIC, NO_ID, partition, size))
         self.brokers[leader].charge(request, response, self.who[leader], self.now)
 
     def shown(self) -> list[object]:

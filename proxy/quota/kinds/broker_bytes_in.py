@@ -67,6 +67,11 @@ class BrokerBytesIn(Quota):
         self._rule = RateRule()
         self._total = self._bucket(TOTAL, "", UNLIMITED, 0.0)
         self._topics: Final[dict[str, Bucket]] = {}
+        self._last_topic = ""
+        """The topic of the last look-up, empty for none, and its bucket: most requests of a connection have
+        one topic, and one object for its name.
+        """
+        self._last = self._total
         self._placed: frozenset[str] = frozenset()
         """The topics on the broker."""
         self._share = UNLIMITED
@@ -151,10 +156,15 @@ class BrokerBytesIn(Quota):
         errors.bytes += item.size
 
     def _topic(self, topic: str, now: float) -> Bucket | None:
+        if topic is self._last_topic and topic:
+            return self._last
         bucket = self._topics.get(topic)
         if bucket is None and topic and len(self._topics) < TOPICS_AT_MOST:
             bucket = self._bucket(SHARE, topic, self._threshold(topic), now)
             self._topics[topic] = bucket
+        if bucket is not None:
+            self._last_topic = topic
+            self._last = bucket
         return bucket
 
     def _threshold(self, topic: str) -> float:
@@ -216,6 +226,7 @@ class BrokerBytesIn(Quota):
         ]
         for topic in idle:
             del self._topics[topic]
+        self._last_topic = ""
 
 
 def conflict(resources: Resources) -> str:

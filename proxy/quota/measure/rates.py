@@ -41,6 +41,8 @@ class TokenBucket:
         self._rate = float(rate)
         self._burst = float(burst)
         self._tokens = self._burst
+        self._now = -math.inf
+        """The time of the last call: most calls for a message have the same."""
         self._last: native = -_NEVER
 
     @property
@@ -88,6 +90,9 @@ class TokenBucket:
         return -self._tokens / self._rate if self._rate > 0.0 else math.inf
 
     def _refill(self, now: float) -> None:
+        if now == self._now:
+            return
+        self._now = now
         at: native = math.floor(now * 1e6 + 0.5)
         if at <= self._last:
             return

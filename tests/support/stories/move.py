@@ -158,7 +158,7 @@ class Fetcher:
         copy.offset += whole // MESSAGE
         copy.longest_wait = max(copy.longest_wait, now - copy.last_served)
         copy.last_served = now
-        response.items.append(Item(TOPIC, NO_ID, copy.item.partition, whole))
+        response.add(Item(TOPIC, NO_ID, copy.item.partition, whole))
 
 
 def copies(

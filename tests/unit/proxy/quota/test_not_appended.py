@@ -47,5 +47,5 @@ def test_a_partition_that_the_response_has_twice_counts_once():
 
 def test_a_partition_that_was_not_sent_is_skipped():
     answered = response(0, 0, 0)
-    answered.items.append(Item("c", NO_ID, 0, 0, b"", NOT_ENOUGH_REPLICAS))
+    answered.add(Item("c", NO_ID, 0, 0, b"", NOT_ENOUGH_REPLICAS))
     assert not_appended(request(sent=False), answered) == []

@@ -22,7 +22,7 @@ def test_items_are_counted_as_they_come_and_the_rest_at_the_end(inbound):
     view = RequestView(0, 7, 1, "c", 996, flexible=False, want_items=True)
     usage.begin(cut)
     assert cut.uncounted == 1000
-    view.items.append(Item("t", NO_ID, 3, 600))
+    view.add(Item("t", NO_ID, 3, 600))
     usage.count_items(cut, view)
     assert (cut.uncounted, view.items) == (400, [])
     ProducedRecords(traffic).settle(client, view, [])

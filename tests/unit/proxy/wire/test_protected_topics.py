@@ -15,6 +15,12 @@ def test_a_name_is_compared_as_a_whole():
     assert not topics.has_raw_name(b"ours2")
 
 
+def test_names_are_known_by_their_lengths_in_bytes():
+    topics = ProtectedTopics(frozenset(["ours", "größe"]))
+    assert [length for length in range(300) if topics.has_length(length)] == [4, 7]
+    assert not any(ProtectedTopics(frozenset()).has_length(length) for length in range(300))
+
+
 def test_ids_are_never_forgotten():
     topics = ProtectedTopics(frozenset(["ours"]))
     assert not topics.has_id(ID)

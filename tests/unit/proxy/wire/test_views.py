@@ -25,8 +25,10 @@ def test_a_response_view_starts_without_a_wait():
 
 def test_views_share_no_lists():
     first, second = ResponseView(0, False, 0, True), ResponseView(0, False, 0, True)
-    first.items.append(Item("t", NO_ID, 0, 1))
-    assert second.items == []
+    items = [Item("t", NO_ID, partition, 1) for partition in range(2)]
+    for item in items:
+        first.add(item)
+    assert (first.items, second.items, ResponseView(0, False, 0, True).items) == (items, [], [])
     assert second.edits is not first.edits
 
 

@@ -175,7 +175,7 @@ def spend(quota, size=100 * MEBIBYTE, now=START, follower=2, partition=0):
     request = RequestView(1, 17, 1, "", 100)
     request.replica_id = follower
     response = ResponseView(17, True, 100, True)
-    response.items.append(Item(TOPIC, NO_ID, partition, size))
+    response.add(Item(TOPIC, NO_ID, partition, size))
     quota.charge(request, response, WHO, now)
 
 
