@@ -11,6 +11,8 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Final
 
+from proxy.security.tls_calls import call_directly
+
 LINGER_SECONDS: Final = 1.0
 """Time for a client to close the connection. The proxy reads until then: if a socket is closed while received
 data is unread, the kernel resets the connection and discards the alert."""
@@ -77,7 +79,9 @@ class ServerContext(ssl.SSLContext):
         server_hostname: str | bytes | None = None,
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
-        connection = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        connection = call_directly(
+            super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        )
         assert isinstance(connection, _Connection)
         connection.outgoing = outgoing
         connection.handshake = _current.get(None)

@@ -14,6 +14,7 @@ from proxy.errors import KeyPath, SettingsError, spell
 from proxy.security.alerts import ServerContext
 from proxy.security.der import BadCertificate, read_certificate
 from proxy.security.settings import Tls, UpstreamTls
+from proxy.security.tls_calls import call_directly
 
 log = logging.getLogger(__name__)
 POLL_SECONDS: Final = 1.0
@@ -174,7 +175,7 @@ class _ClientContext(ssl.SSLContext):
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
         name = self.server_name or server_hostname
-        return super().wrap_bio(incoming, outgoing, server_side, name, session)
+        return call_directly(super().wrap_bio(incoming, outgoing, server_side, name, session))
 
 
 def _note_server_name(connection: Any, name: str | None, context: ssl.SSLContext) -> None:

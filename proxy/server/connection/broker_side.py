@@ -39,7 +39,9 @@ class BrokerSide:
         self._stream: BrokerStream | None = None
         """Created when the first large response arrives."""
         self._descriptor = -1
-        """The socket's; -1 over TLS, where the socket's bytes are not the broker's own."""
+        """The socket's; -1 over TLS."""
+        self.tls = False
+        """Whether the socket's bytes are not the broker's own."""
         self.pauses: Final = Pauses()
 
     def wait_with(self, pieces: list[bytes]) -> bool:
@@ -118,6 +120,7 @@ class BrokerSide:
         self.connecting = False
         self.transport = broker
         self._descriptor = plain_socket(broker)
+        self.tls = self._descriptor < 0
         self.pauses.clear()
         broker.set_write_buffer_limits(
             high=WRITE_BUFFER_BYTES if self._descriptor >= 0 else TLS_WRITE_BUFFER_BYTES

@@ -86,7 +86,8 @@ class Connection(BrokerEvents):
         session = self.session
         session.client = client
         self._direct = direct(client)
-        high = WRITE_BUFFER_BYTES if self.tls is None else TLS_WRITE_BUFFER_BYTES
+        session.client_tls = self.tls is not None
+        high = TLS_WRITE_BUFFER_BYTES if session.client_tls else WRITE_BUFFER_BYTES
         client.set_write_buffer_limits(high=high)
         session.relay = self._host.opened(self, self.address)
         if session.relay is None:

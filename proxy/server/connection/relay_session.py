@@ -33,6 +33,7 @@ from proxy.server.connection.pauses import (
     RESPONSES_UNREAD,
     Pauses,
 )
+from proxy.server.connection.tls_records import joined
 
 C = TypeVar("C")
 """The connection; a parameter, so that this file needs not import it."""
@@ -55,6 +56,8 @@ class RelaySession(Generic[C]):
         """`connection` is what the host knows the session by. `routed`: the port belongs to one broker."""
         self.client: asyncio.Transport | None = None
         """None before the client's side is connected, and after it has been lost."""
+        self.client_tls = False
+        """Whether the client's side encrypts what is written to it."""
         self.relay: Relay | None = None
         """None before the connection is opened, and after both sides have been closed."""
         self.over = False
@@ -211,13 +214,10 @@ class RelaySession(Generic[C]):
             self._send_to_broker(output.to_broker)
         if output.to_client and self.client is not None:
             self._unrouted = None
-            self.client.writelines(output.to_client)
-        if output.intercepted:
-            self._unrouted = None
-            for request in output.intercepted:
-                self._host.start_answering(self._connection, request)
-        if output.broker_responses:
-            self._question.answer(output.broker_responses)
+            pieces = output.to_client
+            self.client.writelines(joined(pieces) if self.client_tls else pieces)
+        if output.unusual:
+            self._take_requests(output)
         delayed = output.responses_delayed
         if delayed != self._broker.pauses.has(DELAYED):
             # The responses for a client that cannot be told to wait stay in the broker's socket.
@@ -227,10 +227,19 @@ class RelaySession(Generic[C]):
             self._arm(due)
         if output.names_wanted:
             self._host.ask_names()
-        if output.unknown_brokers:
+        if output.unusual and output.unknown_brokers:
             self._learn_brokers(relay, output)
         elif self.client_ended_at > 0.0:
             self._finish_if_idle(relay, CLIENT_CLOSED)
+
+    def _take_requests(self, output: RelayOutput) -> None:
+        """Start to answer intercepted requests, and take the broker's responses to those of the proxy."""
+        if output.intercepted:
+            self._unrouted = None
+            for request in output.intercepted:
+                self._host.start_answering(self._connection, request)
+        if output.broker_responses:
+            self._question.answer(output.broker_responses)
 
     def _learn_brokers(self, relay: Relay, output: RelayOutput) -> None:
         """Have ports bound for brokers, before the responses that name them leave."""
@@ -250,7 +259,7 @@ class RelaySession(Generic[C]):
     def _send_to_broker(self, pieces: list[bytes]) -> None:
         broker = self._broker.transport
         if broker is not None:
-            broker.writelines(pieces)
+            broker.writelines(joined(pieces) if self._broker.tls else pieces)
             self._give_memory_back()
         elif self._broker.wait_with(pieces):
             self.pause(CONNECTING, True)
