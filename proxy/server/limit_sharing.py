@@ -200,7 +200,7 @@ class LimitSharing:
             await self._pause(pause if self.joined.is_set() else min(pause, JOIN_PAUSE))
 
     async def _pause(self, seconds: float) -> None:
-        """Wait for so long, and meanwhile use larger parts as soon as they apply."""
+        """Wait for this time, and meanwhile use larger parts as soon as they apply."""
         clock = asyncio.get_running_loop().time
         until = clock() + seconds
         self._use_grown()

@@ -48,7 +48,7 @@ class Readiness:
         return problems + [problem for gateway in self._gateways for problem in gateway.problems()]
 
     def warnings(self) -> list[str]:
-        """What is wrong but keeps no client from being served."""
+        """The problems that do not keep clients from being served."""
         warnings = []
         if self._topic is not None and self._topic.loaded.is_set() and self._topic.problem:
             warnings.append(f"quotas stay as they are, and changes are rejected: {self._topic.problem}")

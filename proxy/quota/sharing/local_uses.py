@@ -71,7 +71,7 @@ class LocalUses:
         """The buckets of `_uses`."""
         self._sharing: Sharing | None = None
         self._lost = 0
-        """Of `_sharing`, as of this pass."""
+        """`Sharing.lost`, as of this pass."""
         self._again = False
         """Whether this pass looks at idle buckets, too."""
         self._began = 0.0

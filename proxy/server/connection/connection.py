@@ -109,12 +109,12 @@ class Connection(BrokerEvents):
         return self.session.pauses.has(UNSERVED) and not self.closes_unserved
 
     def close_at(self, time: float) -> None:
-        """Close it then, and read nothing until then; said when the connection is opened."""
+        """Close it then, and read nothing until then; called when the connection is opened."""
         self.closes_unserved = True
         self.serve_at(time)
 
     def serve_at(self, time: float) -> None:
-        """Leave what the client sends unread until then; said when the connection is opened."""
+        """Do not read from the client until then; called when the connection is opened."""
         self.opened_at = self.session.heard_at = time
         self.session.pause(UNSERVED, True)
         self._serve_timer = self._loop.call_at(time, self._serve)
@@ -134,7 +134,7 @@ class Connection(BrokerEvents):
     def data_received(self, data: bytes) -> None:
         session = self.session
         if session.pauses.has(UNSERVED) and session.client is not None and not session.over:
-            # uvloop starts reading after connection_made(), whatever was said there.
+            # uvloop starts reading after connection_made(), even if that has paused it.
             if not self.closes_unserved:
                 self._unserved.append(data)
             session.client.pause_reading()

@@ -338,10 +338,10 @@ class RelaySession(Generic[C]):
     # The end
 
     def drain(self, now: float) -> None:
-        """The proxy shuts down: close as soon as nothing is on its way; called every DRAIN_POLL_SECONDS.
+        """Shut the connection down: close it as soon as no response is due. Called every DRAIN_POLL_SECONDS.
 
-        No further request is read, except from a client that sends with acks=0: it is read from until it is
-        quiet, or for so many calls; those at which the broker could not take more do not count. Quotas hold.
+        No further request is read, except from a client that sends with acks=0. This client is read from
+        until it is silent, or for a maximum number of calls (see Drain). Quotas apply.
         """
         relay = self.relay
         if relay is None or self.over:

@@ -31,7 +31,9 @@ _LENGTHS: Final = list(range(128, -1, -1))
 def explain_client(
     store: QuotaStore, keys: Iterable[QuotaKey], client: ClientKey, client_id: str
 ) -> Iterator[Explained]:
-    """Explain the quotas of a user and a client id; empty: none. `client` has the user and an address."""
+    """Explain the quotas of a user and a client id, either of which may be empty. `client` has the user and
+    an address.
+    """
     limits, user = store.limits, client[0]
     if limits.settings.exemptions.exempt(Identity(user, client_id, client[1])):
         yield {"exempt": True}

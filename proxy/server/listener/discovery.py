@@ -26,7 +26,7 @@ class BrokerDiscovery(Protocol):
         """Why clients cannot be served now; empty if they can."""
 
     def warnings(self) -> list[str]:
-        """What is wrong but keeps no client from being served."""
+        """The problems that do not keep clients from being served."""
 
     def close(self) -> None:
         """Close the proxy's own connections to the brokers."""

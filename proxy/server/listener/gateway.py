@@ -107,7 +107,7 @@ class Gateway:
         return self._discovery.problems()
 
     def warnings(self) -> list[str]:
-        """What is wrong but keeps no client from being served."""
+        """The problems that do not keep clients from being served."""
         return self._discovery.warnings() + self._watch.warnings() + self._sockets.warnings()
 
     # From start to end

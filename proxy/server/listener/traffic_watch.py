@@ -20,7 +20,7 @@ class TrafficWatch(Protocol):
         """Log what is due."""
 
     def warnings(self) -> list[str]:
-        """What is wrong but keeps no client from being served."""
+        """The problems that do not keep clients from being served."""
 
 
 class UnidentifiedLogins:

@@ -121,7 +121,7 @@ class Fleet:
         return found
 
     def warnings(self) -> list[str]:
-        """What is wrong but keeps no client from being served; once, if all workers say it."""
+        """The problems that do not keep clients from being served; once, if all workers say it."""
         return ([] if self.problems() else self.not_serving()) + self._warnings()
 
     def _warnings(self) -> list[str]:

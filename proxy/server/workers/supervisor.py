@@ -36,7 +36,7 @@ LEAST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 10.0
 """A worker that ends at once is started again after a pause that doubles each time."""
 STEADY_SECONDS: Final = 10.0
-"""A worker that ran for so long is started again at once."""
+"""A worker that has run for this long is started again at once."""
 STATUS_SECONDS: Final = 0.5
 PORTS_SECONDS: Final = 0.1
 """How often the supervisor looks for listeners that no worker serves."""
