@@ -49,7 +49,7 @@ async def shares(sharing: Shared | None, words: str) -> dict[str, Any]:
         try:
             row = read_key(key)
         except ValueError:
-            continue  # A key of another version, or of a record that another program has written to the topic.
+            continue  # A key of another version, or of another program.
         text = f"{row['kind']} {' '.join(f'{part} {name}' for part, name in row['entity'].items())}".lower()
         if not all(word in text for word in wanted):
             continue
