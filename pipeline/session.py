@@ -108,8 +108,9 @@ def _defaults(master: str, packages: Sequence[str]) -> dict[str, str]:
     settings = {
         **_SQL,
         "spark.ui.enabled": "false",
-        # For each query, and each change of its plan, Spark would write a text for its pages.
+        # For each query, and each change of its plan, Spark writes a text for its pages, which nobody sees.
         "spark.sql.ui.explainMode": "simple",
+        "spark.sql.maxToStringFields": "0",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": (
             f"-Dlog4j2.configurationFile={log} -Dquota.pipeline.log={log_file()}"

@@ -167,18 +167,16 @@ class Events:
         assert self._selected is not None
         assert self._doubted is not None
         seen = self._seen.get()
-        found, contradicting = bad(self._checked), 0
+        found, others = bad(self._checked), None
         if self._doubted.get()["contradicted"]:
-            others = contradictions(self._selected, self._known)
-            contradicting = others.count()
-            found = found.unionByName(others)
-        quality = Quality(seen["read"], seen["bad"], contradicting)
+            others = Observed(contradictions(self._selected, self._known), rows=F.count(F.lit(1)))
+            found = found.unionByName(others.table)
         folder = table_folder(out, QUARANTINE_TABLE)
-        if add or is_ingested(found.sparkSession, out):
-            if quality.bad or contradicting:
+        if seen["bad"] or others is not None:
+            if add or is_ingested(found.sparkSession, out):
                 add_distinct(found, folder)
-        elif quality.bad or contradicting:
-            write_table(found, out, QUARANTINE_TABLE)
-        else:
+            else:
+                write_table(found, out, QUARANTINE_TABLE)
+        elif not add and not is_ingested(found.sparkSession, out):
             FilePath(found.sparkSession, folder).delete()
-        return quality
+        return Quality(seen["read"], seen["bad"], 0 if others is None else others.get()["rows"])

@@ -14,14 +14,16 @@ from pyspark.sql import functions as F
 
 from pipeline.filesystem import FilePath
 from pipeline.lake.lake import Lake
+from pipeline.observed import Observed
 from pipeline.schema import EVENT, names
 from pipeline.tables import EVENTS_TABLE, LATE_TABLE, QUARANTINE_TABLE, add_distinct, table_folder
 from pipeline.transforms.duplicates import CONTRADICTED, IS_KNOWN, contradictions, deduplicate
-from pipeline.transforms.events import bad, checked_lines, good, with_date, within
+from pipeline.transforms.events import bad, checked_lines, good, is_within, with_date, within
 from pipeline.window import Window
 
 _ROWS_PER_FILE: Final = 1_000_000
 _START: Final = "interval_start_ms"
+_IS_LATE: Final = "is_late"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,45 +70,56 @@ class Batches:
 
     def _write(self, checked: DataFrame, number: int) -> Sums:
         spark = checked.sparkSession
-        valid = within(good(checked), self._window)
-        counts = _only(checked.agg(F.count(F.lit(1)).alias("read"), F.count("reason").alias("bad")))
+        found = _only(self._contents(checked))
         newest = self._newest_before(spark, number)
-        span = _only(valid.agg(F.min(_START).alias("first"), F.max(_START).alias("last")))
         late = contradicting = 0
-        if counts.bad:
+        if found.bad:
             add_distinct(bad(checked), table_folder(self._lake.out, QUARANTINE_TABLE))
-        if span.first is not None:
-            known = self._known(spark, span)
-            unique = deduplicate(valid, known).persist()
+        if found.first is not None:
+            valid = within(good(checked), self._window)
+            known = self._known(spark, found)
+            unique = deduplicate(valid, known).withColumn(_IS_LATE, self._is_late(newest)).persist()
             try:
-                contradicting = self._quarantine_contradictions(valid, known, unique)
-                late = self._append(unique.where(~F.col(IS_KNOWN)), newest, counts.read)
+                counts = _only(_kinds(unique))
+                if counts.contradicted:
+                    contradicting = self._quarantine_contradictions(valid, known)
+                self._append(unique, counts, found.read // _ROWS_PER_FILE + 1)
             finally:
                 unique.unpersist()
+            late = counts.late
             # An event of the future makes no other event late.
-            last = min(span.last, round(time.time() * 1000))
+            last = min(found.last, round(time.time() * 1000))
             self._newest = last if newest is None else max(newest, last)
-        return Sums(counts.read, counts.bad, late, contradicting)
+        return Sums(found.read, found.bad, late, contradicting)
 
-    def _quarantine_contradictions(self, valid: DataFrame, known: DataFrame, unique: DataFrame) -> int:
-        if unique.where(CONTRADICTED).isEmpty():
-            return 0
-        found = contradictions(valid, known)
-        add_distinct(found, table_folder(self._lake.out, QUARANTINE_TABLE))
-        return found.count()
+    def _contents(self, checked: DataFrame) -> DataFrame:
+        """One row: the numbers of lines and of invalid ones, and the times of the events in the window."""
+        in_window = F.when(F.col("reason").isNull() & is_within(self._window), F.col(_START))
+        return checked.agg(
+            F.count(F.lit(1)).alias("read"),
+            F.count("reason").alias("bad"),
+            F.min(in_window).alias("first"),
+            F.max(in_window).alias("last"),
+        )
 
-    def _append(self, fresh: DataFrame, newest: int | None, read: int) -> int:
-        """Append the late events, then the others; return the number of late ones."""
-        files = read // _ROWS_PER_FILE + 1
-        is_late = F.lit(False) if newest is None else F.col(_START) < newest - self._late_ms
-        late = 0
-        for name, some in ((LATE_TABLE, is_late), (EVENTS_TABLE, ~is_late)):
-            rows = fresh.where(some)
-            count = rows.count()
+    def _is_late(self, newest: int | None) -> Column:
+        return F.lit(False) if newest is None else F.col(_START) < newest - self._late_ms
+
+    def _quarantine_contradictions(self, valid: DataFrame, known: DataFrame) -> int:
+        found = Observed(contradictions(valid, known), rows=F.count(F.lit(1)))
+        add_distinct(found.table, table_folder(self._lake.out, QUARANTINE_TABLE))
+        rows: int = found.get()["rows"]
+        return rows
+
+    def _append(self, unique: DataFrame, counts: Row, files: int) -> None:
+        """Append the new events that are late, then the others."""
+        is_late = F.col(_IS_LATE)
+        for name, count, some in (
+            (LATE_TABLE, counts.late, is_late),
+            (EVENTS_TABLE, counts.on_time, ~is_late),
+        ):
             if count:
-                self._lake.append(with_date(rows), name, files)
-            late += count if name == LATE_TABLE else 0
-        return late
+                self._lake.append(with_date(unique.where(~F.col(IS_KNOWN) & some)), name, files)
 
     def _known(self, spark: SparkSession, span: Row) -> DataFrame:
         """Return the events that the tables have. The times let Spark skip most files."""
@@ -142,6 +155,16 @@ class Batches:
         day = _only(table.agg(F.max("date").alias("last"))).last
         newest: int = _only(table.where(F.col("date") == day).agg(F.max(_START).alias("last"))).last
         return min(newest, round(time.time() * 1000))
+
+
+def _kinds(unique: DataFrame) -> DataFrame:
+    """One row: how many events contradict others, and how many new ones are late and are not."""
+    is_new, is_late = ~F.col(IS_KNOWN), F.col(_IS_LATE)
+    return unique.agg(
+        F.count_if(CONTRADICTED).alias("contradicted"),
+        F.count_if(is_new & is_late).alias("late"),
+        F.count_if(is_new & ~is_late).alias("on_time"),
+    )
 
 
 def _day(start_ms: int) -> Column:

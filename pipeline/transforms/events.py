@@ -167,16 +167,26 @@ def bad(checked: DataFrame) -> DataFrame:
     return checked.where(F.col("reason").isNotNull()).select("raw", "reason")
 
 
+def is_within(window: Window) -> Column:
+    """Whether the interval begins in the window."""
+    start, found = F.col("interval_start_ms"), F.lit(True)
+    if window.start_ms is not None:
+        found &= start >= window.start_ms
+    if window.end_ms is not None:
+        found &= start < window.end_ms
+    return found
+
+
 def within(events: DataFrame, window: Window) -> DataFrame:
     """Return the events whose interval begins in the window."""
-    return events.where(_in(window))
+    return events.where(is_within(window))
 
 
 def span(window: Window) -> tuple[Column, Column]:
     """The start of the first interval and the end of the last one, in ms, over the events of a checked table
     that are in the window; null if there are none.
     """
-    counts = F.col("reason").isNull() & _in(window)
+    counts = F.col("reason").isNull() & is_within(window)
     start = F.when(counts, F.col("interval_start_ms"))
     return F.min(start), F.max(start + F.col("interval_ms"))
 
@@ -185,15 +195,6 @@ def with_period(table: DataFrame, period: Window) -> DataFrame:
     """Add the columns of PERIOD."""
     ends = zip(names(PERIOD), (period.start_ms, period.end_ms), strict=True)
     return table.select("*", *[F.timestamp_millis(F.lit(ms).cast("bigint")).alias(name) for name, ms in ends])
-
-
-def _in(window: Window) -> Column:
-    start, found = F.col("interval_start_ms"), F.lit(True)
-    if window.start_ms is not None:
-        found &= start >= window.start_ms
-    if window.end_ms is not None:
-        found &= start < window.end_ms
-    return found
 
 
 def with_date(events: DataFrame) -> DataFrame:
