@@ -2,7 +2,7 @@
 
 import gc
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.cli import main
+from pipeline.formats import PACKAGES
 from pipeline.schema import EVENT
 from pipeline.session import make_session
 from proxy.demo.embedded_kafka import EmbeddedKafka
@@ -36,15 +37,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
 
 
+def start_spark(settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Start a session with two threads and one shuffle partition, which is fast for small tables, or return
+    the session that runs.
+
+    All sessions are in one Java process, which takes packages only at its start.
+    """
+    packages = list(PACKAGES.values())
+    return make_session("local[2]", kafka=True, packages=packages, settings={**QUICK, **(settings or {})})
+
+
+def stop_spark() -> None:
+    """Stop the session if one runs."""
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session with two threads and one shuffle partition, which is fast for small tables."""
-    session = make_session("local[2]", kafka=True, settings=QUICK)
-    yield session
+def java() -> Iterator[None]:
+    """Stop the last session after all tests."""
+    yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
-        session.stop()
+        stop_spark()
         gc.collect()
+
+
+@pytest.fixture(scope="module")
+def spark(java: None) -> SparkSession:
+    """The session of all tests, unless a module has one of its own."""
+    return start_spark()
 
 
 @pytest.fixture
@@ -57,7 +80,7 @@ def frame(spark: SparkSession) -> Callable[..., DataFrame]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run_job(spark: SparkSession) -> Callable[..., Result]:
     """Run `quota-pipeline` with these arguments in the tests' session."""
 
