@@ -13,30 +13,31 @@ from pipeline.jobs.job import Job, Options
 from pipeline.schema import STORED_EVENT
 from pipeline.window import make_window
 from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
+from tests.support.tables import read_rows, read_table
 
 RunJob = Callable[..., Result]
 FOREVER = make_window(None, None)
 
 
-def test_files_are_added_once_however_often(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+def test_files_are_added_once_however_often(run_job: RunJob, tmp_path: Path) -> None:
     events = [make_event(at=8 * HOUR_MS * step, bytes_in=step, topic=None) for step in range(6)]
     lines, out = tmp_path / "events.jsonl", tmp_path / "out"
     for end, there in ((3, 3), (3, 3), (6, 6)):
         write_lines(lines, [*events[:end], events[0]])
         result = run_job("ingest", "--events", lines, "--out", out)
         assert result.exit_code == 0, result.output
-        stored = spark.read.parquet(str(out / "events")).collect()
+        stored = read_rows(out / "events")
         assert sorted(row.bytes_in for row in stored) == list(range(there))
     dates = sorted(path.name for path in (out / "events").glob("date=*"))
     assert dates == ["date=2025-12-31", "date=2026-01-01", "date=2026-01-02"]
-    assert spark.read.parquet(str(out / "events")).columns == STORED_EVENT.names
+    assert read_table(out / "events").column_names == STORED_EVENT.names
 
 
-def test_what_was_ingested_is_a_source(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+def test_what_was_ingested_is_a_source(run_job: RunJob, tmp_path: Path) -> None:
     lines = write_lines(tmp_path / "events.jsonl", [make_event(), make_event(partition=1)])
     assert run_job("ingest", "--events", lines, "--out", tmp_path).exit_code == 0
     assert run_job("usage", "--events", tmp_path / "events", "--out", tmp_path).exit_code == 0
-    assert spark.read.parquet(str(tmp_path / "usage")).count() == 2
+    assert len(read_rows(tmp_path / "usage")) == 2
 
 
 @pytest.mark.parametrize("sign_of_a_stream", ["events/_spark_metadata/0", "events/_stream"])

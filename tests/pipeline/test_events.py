@@ -17,6 +17,7 @@ from pipeline.transforms.duplicates import PLACE
 from pipeline.transforms.events import bad, checked_lines, checked_rows, good, with_date, within
 from pipeline.window import Window
 from tests.support.messages.usage_events import HOUR_MS, START_MS, counts, make_event, write_lines
+from tests.support.tables import read_rows
 
 Frame = Callable[..., DataFrame]
 RunJob = Callable[..., Result]
@@ -54,20 +55,19 @@ BAD: list[tuple[str | dict[str, Any], str]] = [
 
 
 def test_what_is_no_event_is_quarantined_with_its_reason(
-    spark: SparkSession, run_job: RunJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_job: RunJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline.transforms.events.time", SimpleNamespace(time=lambda: NOW_MS / 1000))
     events = [make_event(), {**make_event(), "interval_start_ms": LATEST_MS}]
     lines = write_lines(tmp_path / "events.jsonl", [*events, *[line for line, _ in BAD]])
     result = run_job("usage", "--events", lines, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
-    quarantine = spark.read.parquet(str(tmp_path / "out/quarantine"))
-    assert sorted(row.reason for row in quarantine.collect()) == sorted(reason for _, reason in BAD)
-    assert {row.raw for row in quarantine.collect()} >= {"no json", "", "[1]"}
+    quarantine = read_rows(tmp_path / "out/quarantine")
+    assert sorted(row.reason for row in quarantine) == sorted(reason for _, reason in BAD)
+    assert {row.raw for row in quarantine} >= {"no json", "", "[1]"}
     assert counts(result.output, "read") == [2 + len(BAD)]
     assert counts(result.output, str(tmp_path / "out/quarantine")) == [len(BAD)]
-    usage_table = spark.read.parquet(str(tmp_path / "out/usage"))
-    assert usage_table.count() == 2
+    assert len(read_rows(tmp_path / "out/usage")) == 2
 
 
 def test_unusual_names_and_fields_of_later_versions_are_events(spark: SparkSession) -> None:
@@ -82,16 +82,13 @@ def test_unusual_names_and_fields_of_later_versions_are_events(spark: SparkSessi
         assert {name: row[name] for name in EVENT.names} == {name: event[name] for name in EVENT.names}
 
 
-def test_a_table_of_events_is_a_source_as_well(
-    spark: SparkSession, frame: Frame, run_job: RunJob, tmp_path: Path
-) -> None:
+def test_a_table_of_events_is_a_source_as_well(frame: Frame, run_job: RunJob, tmp_path: Path) -> None:
     good, bad = make_event(), make_event(at=10_000, requests=-5)
     frame(good, bad).write.parquet(str(tmp_path / "events"))
     result = run_job("usage", "--events", tmp_path / "events", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
-    assert spark.read.parquet(str(tmp_path / "out/usage")).collect()[0].requests == good["requests"]
-    quarantined = spark.read.parquet(str(tmp_path / "out/quarantine")).first()
-    assert quarantined is not None
+    assert read_rows(tmp_path / "out/usage")[0].requests == good["requests"]
+    (quarantined,) = read_rows(tmp_path / "out/quarantine")
     assert quarantined.reason == "requests is negative"
     assert '"requests":-5' in quarantined.raw
 

@@ -9,9 +9,10 @@ from click.testing import Result
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
-from pipeline.filesystem import FilePath, literal
+from pipeline.filesystem import FilePath
 from tests.pipeline.test_report import GOLDEN
 from tests.support.messages.usage_events import make_event, write_lines
+from tests.support.tables import read_rows
 
 RunJob = Callable[..., Result]
 
@@ -87,21 +88,21 @@ def test_files_that_spark_reads(spark: SparkSession, tmp_path: Path, folder: str
 
 @pytest.mark.parametrize("scheme", ["file", "viewfs"])
 def test_what_is_there_already_is_not_added_to_a_url(
-    spark: SparkSession, run_job: RunJob, tmp_path: Path, mounted: str, scheme: str
+    run_job: RunJob, tmp_path: Path, mounted: str, scheme: str
 ) -> None:
     url = mounted if scheme == "viewfs" else tmp_path.as_uri()
     write_lines(tmp_path / "lines/events.jsonl", [make_event(), make_event(partition=1), "no event"])
     for _ in range(2):
         result = run_job("ingest", "--events", f"{url}/lines", "--out", f"{url}/out")
         assert result.exit_code == 0, result.output
-        assert spark.read.parquet(str(tmp_path / "out/events")).count() == 2
-        assert spark.read.parquet(str(tmp_path / "out/quarantine")).count() == 1
+        assert len(read_rows(tmp_path / "out/events")) == 2
+        assert len(read_rows(tmp_path / "out/quarantine")) == 1
     result = run_job("recommend", "--events", f"{url}/out/events", "--out", f"{url}/out", "--samples", 1)
     assert result.exit_code == 0, result.output
     assert "alice" in (tmp_path / "out/quotas.yaml").read_text()
 
 
-def test_a_name_is_no_pattern(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+def test_a_name_is_no_pattern(run_job: RunJob, tmp_path: Path) -> None:
     """Beside it is a folder that the pattern would match."""
     name = "a[b]{c,d}*? %20,e"
     for folder in (name, "abcxy"):
@@ -118,8 +119,7 @@ def test_a_name_is_no_pattern(spark: SparkSession, run_job: RunJob, tmp_path: Pa
         assert result.exit_code == 0, result.output
         assert "1 events read" in result.output
     for table in ("events", "usage", "headroom"):
-        rows = spark.read.parquet(literal(str(root / "out" / table))).collect()
-        assert [row.user for row in rows] == [name]
+        assert [row.user for row in read_rows(root / "out" / table)] == [name]
     assert name in (root / "out/usage.csv").read_text()
 
 

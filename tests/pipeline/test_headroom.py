@@ -40,31 +40,41 @@ def two_proxies_and_three_brokers(**values: Any) -> list[dict[str, Any]]:
     ]
 
 
-def quotas(*scopes: str, default: str = "broker") -> QuotaSet:
-    """A quota of LIMIT for alice, and for users by default, each with its own scope if one is given."""
-    entities = [QuotaEntity("alice", None), QuotaEntity(DEFAULT, None)]
+def quotas(scopes: dict[str, str | None], default: str = "broker") -> QuotaSet:
+    """A quota of LIMIT for each of these users, with its own scope if one is given."""
+    entities = {user: QuotaEntity(user, None) for user in scopes}
     return QuotaSet(
         Quotas(scope=default),  # type: ignore[arg-type]
-        {entity: {IN: LIMIT} for entity in entities},
-        scopes=dict(zip(entities, scopes, strict=False)),
+        {entity: {IN: LIMIT} for entity in entities.values()},
+        scopes={entities[user]: scope for user, scope in scopes.items() if scope is not None},
     )
 
 
 @pytest.mark.parametrize(
-    ("quotas", "alice", "bob"),
+    ("default", "scopes", "expected"),
     [
-        (quotas(), "broker", "broker"),
-        (quotas("cluster"), "cluster", "broker"),
-        (quotas("broker", "cluster"), "broker", "cluster"),
-        (quotas(default="cluster"), "cluster", "cluster"),
-        (quotas("broker", default="cluster"), "broker", "cluster"),
+        ("broker", {"alice": None, DEFAULT: None}, {"alice": "broker", "bob": "broker"}),
+        (
+            "broker",
+            {"alice": None, "carol": "cluster", DEFAULT: "cluster"},
+            {"alice": "broker", "carol": "cluster", "bob": "cluster"},
+        ),
+        (
+            "cluster",
+            {"alice": None, "carol": "broker", DEFAULT: None},
+            {"alice": "cluster", "carol": "broker", "bob": "cluster"},
+        ),
     ],
 )
-def test_use_is_compared_by_scope(frame: Frame, quotas: QuotaSet, alice: str, bob: str) -> None:
-    events = [*two_proxies_and_three_brokers(), *two_proxies_and_three_brokers(user="bob")]
-    found = {row.user: row for row in headroom(frame(*events), quotas).collect()}
+def test_use_is_compared_by_scope(
+    frame: Frame, default: str, scopes: dict[str, str | None], expected: dict[str, str]
+) -> None:
+    """Bob has the quota of users by default."""
+    events = [event for user in expected for event in two_proxies_and_three_brokers(user=user)]
+    found = {row.user: row for row in headroom(frame(*events), quotas(scopes, default)).collect()}
     rates = {"broker": max(BROKER_RATES.values()), "cluster": ALL_RATES}
-    for user, scope in (("alice", alice), ("bob", bob)):
+    assert set(found) == set(expected)
+    for user, scope in expected.items():
         row = found[user]
         assert (row.scope, row.limit) == (scope, LIMIT)
         assert row.p99_rate == pytest.approx(rates[scope])
@@ -78,7 +88,7 @@ def test_a_proxy_that_begins_two_intervals_in_one_counts_once(frame: Frame) -> N
         make_event(at=at, interval_ms=length, bytes_in=length, proxy=proxy)
         for proxy, at, length in (("a", 1, 9_996), ("a", 9_997, 9_996), ("b", 5_000, 10_004))
     ]
-    (row,) = headroom(frame(*events), quotas(default="cluster")).collect()
+    (row,) = headroom(frame(*events), quotas({DEFAULT: None}, "cluster")).collect()
     assert row.max_rate == pytest.approx(2_000)
 
 

@@ -14,6 +14,7 @@ from pipeline.errors import InputError
 from pipeline.jobs.job import Job, Options
 from pipeline.window import Window, make_window
 from tests.support.messages.usage_events import counts, make_event, write_lines
+from tests.support.tables import read_rows
 
 RunJob = Callable[..., Result]
 
@@ -77,7 +78,7 @@ def test_an_output_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert str(lines / "out") in str(failed.value)
 
 
-def test_another_jobs_quarantine_is_that_runs(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+def test_another_jobs_quarantine_is_that_runs(run_job: RunJob, tmp_path: Path) -> None:
     """A job replaces the quarantine of its own folder, but adds to that of ingested events."""
     good = write_lines(tmp_path / "good.jsonl", [make_event()])
     first, second = (write_lines(tmp_path / name, [make_event(), name]) for name in ("first", "second"))
@@ -86,7 +87,7 @@ def test_another_jobs_quarantine_is_that_runs(spark: SparkSession, run_job: RunJ
         for job in jobs:
             assert run_job(job, "--events", lines, "--out", tmp_path / out).exit_code == 0
         table = tmp_path / out / "quarantine"
-        return sorted(row.raw for row in spark.read.parquet(str(table)).collect()) if table.exists() else None
+        return sorted(row.raw for row in read_rows(table)) if table.exists() else None
 
     assert quarantined(first, "out", "throttle") == ["first"]
     assert quarantined(second, "out", "throttle") == ["second"]

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from bench.pipeline.__main__ import PEERS, PEERS_JOBS, PRICES
 from bench.pipeline.generate import events
 from pipeline.schema import CHARGEBACK, THROTTLE, USAGE, names
+from tests.support.tables import read_rows
 
 RunJob = Callable[..., Result]
 TABLES = {"usage": USAGE, "throttle": THROTTLE, "chargeback": CHARGEBACK}
@@ -43,18 +44,29 @@ def rows_of(job: str, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return sorted(found, key=repr)
 
 
-@pytest.mark.parametrize("tool", PEERS)
-@pytest.mark.parametrize("job", PEERS_JOBS)
-def test_a_table_is_that_of_another_program(
-    spark: SparkSession, run_job: RunJob, source: Path, tmp_path: Path, job: str, tool: str
-) -> None:
-    pytest.importorskip(tool, reason=f"{tool} is not installed: pip install --group bench")
-    prices = tmp_path / "prices.yaml"
+@pytest.fixture(scope="module", params=PEERS_JOBS)
+def table(
+    request: pytest.FixtureRequest,
+    run_job: RunJob,
+    source: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[str, list[dict[str, Any]]]:
+    """A job, and the rows of its table."""
+    job, out = request.param, tmp_path_factory.mktemp("out")
+    prices = out / "prices.yaml"
     prices.write_text(PRICES)
     options = ["--prices", prices] if job == "chargeback" else []
-    result = run_job(job, "--events", source, "--out", tmp_path, *options)
+    result = run_job(job, "--events", source, "--out", out, *options)
     assert result.exit_code == 0, result.output
-    ours = [row.asDict() for row in spark.read.parquet(str(tmp_path / job)).collect()]
+    return job, [row.asDict() for row in read_rows(out / job)]
+
+
+@pytest.mark.parametrize("tool", PEERS)
+def test_a_table_is_that_of_another_program(
+    source: Path, table: tuple[str, list[dict[str, Any]]], tool: str
+) -> None:
+    pytest.importorskip(tool, reason=f"{tool} is not installed: pip install --group bench")
+    job, ours = table
     peer = importlib.import_module(f"bench.pipeline.in_{tool}")
     theirs = peer.rows(job, str(source), yaml.safe_load(PRICES))
     assert len(ours) > 10

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from pipeline.jobs.stream_batches import Batches, Sums
 from pipeline.lake.lake import Lake
 from pipeline.transforms.duplicates import CONTRADICTION, PLACE
 from pipeline.window import Window
 from tests.support.messages.usage_events import HOUR_MS, START_MS, make_event
+from tests.support.tables import read_rows
 
 MINUTE_MS = 60_000
 Records = Callable[..., DataFrame]
@@ -37,11 +37,11 @@ def batches(spark: SparkSession, out: Path, window: Window | None = None) -> Bat
     return Batches(Lake(spark, str(out)), str(out / "_checkpoint"), window or Window(), 10 * MINUTE_MS)
 
 
-def sizes(spark: SparkSession, out: Path, table: str = "events") -> list[int]:
+def sizes(out: Path, table: str = "events") -> list[int]:
     """Each event's `bytes_in`, which identifies it here."""
     if not (out / table).exists():
         return []
-    return sorted(row.bytes_in for row in spark.read.parquet(str(out / table)).collect())
+    return sorted(row.bytes_in for row in read_rows(out / table))
 
 
 def event(minute: int, **values: object) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def test_a_repeated_batch_adds_nothing(spark: SparkSession, records: Records, tm
         found = run.write(batch, 7)
         assert found == run.sums
         assert (found.read, found.bad, found.late, found.contradicting) == (7, 1, 0, 0)
-    assert sizes(spark, tmp_path) == [0, 1, 2, 3, 4]
-    assert spark.read.parquet(str(tmp_path / "quarantine")).count() == 1
+    assert sizes(tmp_path) == [0, 1, 2, 3, 4]
+    assert len(read_rows(tmp_path / "quarantine")) == 1
 
 
 def test_late_events_are_kept_apart(spark: SparkSession, records: Records, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_late_events_are_kept_apart(spark: SparkSession, records: Records, tmp_p
     run = batches(spark, tmp_path)
     assert run.write(records(event(60), event(1)), 0).late == 0
     assert run.write(records(event(50), event(49), event(61)), 1).late == 1
-    assert (sizes(spark, tmp_path), sizes(spark, tmp_path, "late")) == ([1, 50, 60, 61], [49])
+    assert (sizes(tmp_path), sizes(tmp_path, "late")) == ([1, 50, 60, 61], [49])
     assert run.sums == Sums(read=5, late=1)
     # A run that starts anew takes the newest event from the table.
     assert batches(spark, tmp_path).write(records(event(52), event(50, partition=1)), 2).late == 1
@@ -78,7 +78,7 @@ def test_a_repeated_batch_finds_the_same_events_late(
     run.write(records(event(10)), 0)
     run.write(records(event(60)), 1)
     assert batches(spark, tmp_path).write(records(event(60), event(30)), 1).late == 0
-    assert sizes(spark, tmp_path) == [10, 30, 60]
+    assert sizes(tmp_path) == [10, 30, 60]
 
 
 def test_an_event_of_the_future_makes_no_other_late(
@@ -92,7 +92,7 @@ def test_an_event_of_the_future_makes_no_other_late(
         batches(spark, tmp_path).write(records(make_event(at=now - MINUTE_MS, bytes_in=3, broker=9)), 2).late
         == 0
     )
-    assert sizes(spark, tmp_path) == [1, 2, 3]
+    assert sizes(tmp_path) == [1, 2, 3]
 
 
 def test_an_event_that_contradicts_a_stored_one_is_quarantined(
@@ -101,9 +101,9 @@ def test_an_event_that_contradicts_a_stored_one_is_quarantined(
     run = batches(spark, tmp_path)
     run.write(records(event(1)), 0)
     assert run.write(records({**event(1), "bytes_in": 5}, event(2)), 1).contradicting == 1
-    assert sizes(spark, tmp_path) == [1, 2]
-    rows = spark.read.parquet(str(tmp_path / "quarantine")).where(F.col("reason") == CONTRADICTION).collect()
-    assert [json.loads(row.raw)["bytes_in"] for row in rows] == [5]
+    assert sizes(tmp_path) == [1, 2]
+    (row,) = read_rows(tmp_path / "quarantine")
+    assert (row.reason, json.loads(row.raw)["bytes_in"]) == (CONTRADICTION, 5)
 
 
 def test_events_outside_the_window_are_counted_and_dropped(
@@ -111,6 +111,6 @@ def test_events_outside_the_window_are_counted_and_dropped(
 ) -> None:
     run = batches(spark, tmp_path, Window(START_MS + MINUTE_MS, START_MS + 3 * MINUTE_MS))
     assert run.write(records(*[event(minute) for minute in range(5)]), 0) == Sums(read=5)
-    assert sizes(spark, tmp_path) == [1, 2]
+    assert sizes(tmp_path) == [1, 2]
     assert run.write(records(), 1) == Sums()
     assert run.sums == Sums(read=5)
