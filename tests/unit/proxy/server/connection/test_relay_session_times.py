@@ -1,7 +1,7 @@
 """RelaySession measures the time in the proxy of some requests, with a real clock."""
 
 import asyncio
-from typing import Any, cast
+from typing import cast
 
 from proxy.relay.relay import Relay
 from proxy.relay.traffic import Traffic
@@ -9,6 +9,7 @@ from proxy.server.connection.connection import Connection
 from proxy.server.connection.measured_reads import MEASURED_EVERY
 from proxy.wire.api_keys import PRODUCE
 from tests.support.messages.exchanges import produce, produced
+from tests.support.stories.client_transport import ClientTransport
 from tests.support.stories.playbook import new_relay
 
 ROUNDS = 4
@@ -24,35 +25,13 @@ class Host:
         return new_relay(None, self._traffic).relay
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
-        broker.connection_made(cast("asyncio.BaseTransport", Transport()))
+        broker.connection_made(cast("asyncio.BaseTransport", ClientTransport()))
 
 
-class Transport:
-    """A transport that drops what is written."""
-
-    def get_extra_info(self, name: str) -> Any:
-        return ("127.0.0.1", 1) if name == "peername" else None
-
-    def writelines(self, pieces: list[bytes]) -> None:
-        pass
-
-    def set_write_buffer_limits(self, high: int) -> None:
-        pass
-
-    def pause_reading(self) -> None:
-        pass
-
-    def resume_reading(self) -> None:
-        pass
-
-    def is_closing(self) -> bool:
-        return False
-
-
-def test_one_of_so_many_requests_is_measured(loop: asyncio.AbstractEventLoop) -> None:
+def test_one_in_measured_every_requests_is_measured(loop: asyncio.AbstractEventLoop) -> None:
     traffic = Traffic()
     connection = Connection(Host(traffic), 1, loop)  # type: ignore[arg-type]
-    connection.connection_made(cast("asyncio.BaseTransport", Transport()))
+    connection.connection_made(cast("asyncio.BaseTransport", ClientTransport()))
     for number in range(MEASURED_EVERY * ROUNDS):
         connection.data_received(produce(number))
         connection.broker_sent(produced(number))
