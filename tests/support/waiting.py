@@ -7,6 +7,8 @@ from typing import Final, TypeVar
 
 Value = TypeVar("Value")
 POLL_SECONDS: Final = 0.05
+SHORTEST_SECONDS: Final = 0.02
+LONGEST_SECONDS: Final = 0.15
 SECONDS: Final = 30.0
 """A generous limit: other tests may use both cores at the same time."""
 
@@ -14,14 +16,17 @@ SECONDS: Final = 30.0
 def wait_until(condition: Callable[[], Value], what: str, seconds: float = SECONDS) -> Value:
     """Return the condition's first value that is true. Raises AssertionError, which names `what`, after
     `seconds`.
+
+    What takes long is asked for less often: most conditions cost the process under test some milliseconds.
     """
-    deadline = time.monotonic() + seconds
+    started = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(POLL_SECONDS)
+        waited = time.monotonic() - started
+        assert waited < seconds, f"not within {seconds:g} s: {what}"
+        time.sleep(min(max(waited / 10, SHORTEST_SECONDS), LONGEST_SECONDS))
 
 
 async def reached(condition: Callable[[], object], what: str, seconds: float = SECONDS) -> None:
