@@ -115,9 +115,9 @@ integration: integration-untimed integration-timed ## Run the tests on a real Ka
 integration-untimed: setup
 	$(WITH_KAFKA) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
-# A move of replicas beside a flow of clients: each of both uses less than a core.
+# Three lanes (tests/integration/conftest.py), each of which uses less than half a core.
 integration-timed: setup
-	$(PYTHON) -m pytest tests/integration tests/pipeline -m timed --numprocesses=2 --no-loadscope-reorder
+	$(PYTHON) -m pytest tests/integration tests/pipeline -m timed --numprocesses=3 --no-loadscope-reorder
 
 # Coverage guides the fuzzer on the interpreted sources only. The compiled ones get mutations of the same inputs.
 fuzz: setup copy-sources ## Fuzz what parses bytes and files, FUZZ_SECONDS for each target

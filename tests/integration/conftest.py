@@ -12,6 +12,7 @@ import pytest
 
 from proxy.demo import prepare
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.replicated import Replicated
 from tests.support.kafka.tool_server import ServedKafka
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 
@@ -43,8 +44,19 @@ _SHARING: Final = {
 """By fixture, parts of the names of the tests that share brokers which take long to start."""
 _LONG: Final = (*_SHARING, "test_security.py", "test_embedded_kafka.py", "test_store.py", "test_groups.py")
 """What takes longest, in the order in which it should begin."""
-_MOVES: Final = ("test_replication.py", "test_reassignment_time.py", "test_shared_replication.py")
-"""The timed tests that move replicas; they have clusters of their own."""
+_LANES: Final = {
+    "moves": ("test_replication.py", "test_demo.py"),
+    "flows": (
+        *("test_sharing.py", "test_workers.py", "test_topic_quotas.py", "test_omitted_partitions.py"),
+        "test_pacing.py",
+    ),
+    "times of moves": ("test_reassignment_time.py", "test_end_to_end.py", "test_shared_replication.py"),
+}
+"""By lane, the files of the timed tests in their order; the lanes run side by side, and take equally long.
+
+A timed test mostly waits for its quota. Spark (test_end_to_end.py) and a tenant of the demo use much of the
+machine, so they run when the brokers of all lanes have started, and not side by side.
+"""
 
 
 def _group(nodeid: str) -> str:
@@ -56,9 +68,18 @@ def _group(nodeid: str) -> str:
     )
 
 
-def _lane(nodeid: str) -> str:
-    """Which timed tests run one after the other: moves of replicas, or flows of clients."""
-    return "moves" if any(file in nodeid for file in _MOVES) else "flows"
+def _lane(nodeid: str) -> tuple[str, int]:
+    """The lane of a timed test, and the place of its file there."""
+    file = nodeid.partition("::")[0].rpartition("/")[2]
+    for lane, files in _LANES.items():
+        if file in files:
+            return lane, files.index(file)
+    raise pytest.UsageError(f"{nodeid} is timed: add its file to _LANES")
+
+
+def _is_timed(config: pytest.Config) -> bool:
+    """Whether only timed tests run."""
+    return bool(config.getoption("markexpr") == "timed")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -68,18 +89,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return _lane(nodeid) if config.getoption("markexpr") == "timed" else _group(nodeid)
+            return _lane(nodeid)[0] if _is_timed(config) else _group(nodeid)
 
     return Groups(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
-    """Begin with what takes longest, so that no process is left with it alone at the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Begin with what takes longest, so that no process is left with it alone at the end.
+
+    Timed tests have the order of their lane.
+    """
     own = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
     for item in own:
         _check_group(item)
     yield
+    if _is_timed(config):
+        items.sort(key=lambda item: _lane(item.nodeid))
+        return
     order = {group: place for place, group in enumerate(_LONG)}
     items.sort(key=lambda item: order.get(_group(item.nodeid), len(order)))
 
@@ -135,6 +162,13 @@ def kafka_391(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """One broker of the last Kafka 3, prepared once for quick starts: its tools start many times."""
     prepare.main([KAFKA_3])
     yield from _run(ServedKafka(version=KAFKA_3), request.session, "kafka_391")
+
+
+@pytest.fixture(scope="session")
+def replicated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
+    """Four brokers that fetch from each other through a proxy, and from the fourth through a second one."""
+    with Replicated(tmp_path_factory.mktemp("replicated"), brokers=4, apart=(4,)) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

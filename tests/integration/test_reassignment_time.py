@@ -23,15 +23,9 @@ Replicas = Sequence[Sequence[int]]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
-    """Brokers that fetch from each other through `proxy`."""
-    with Replicated(tmp_path_factory.mktemp("replicated"), brokers=BROKERS) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def proxy(cluster: Replicated) -> Iterator[ProxyProcess]:
-    with cluster.proxy() as proxy:
+def proxy(replicated: Replicated) -> Iterator[ProxyProcess]:
+    """The proxy through which all brokers but the fourth are fetched from."""
+    with replicated.proxy() as proxy, replicated.second_proxy():
         yield proxy
 
 
@@ -53,7 +47,7 @@ def cluster_of(kafka: EmbeddedKafka, topic: str, after: Replicas) -> Cluster:
     ],
 )
 def test_a_move_takes_as_long_as_expected(
-    cluster: Replicated,
+    replicated: Replicated,
     proxy: ProxyProcess,
     tmp_path: Path,
     name: str,
@@ -61,6 +55,7 @@ def test_a_move_takes_as_long_as_expected(
     after: Replicas,
     megabytes: int,
 ) -> None:
+    cluster = replicated
     make_topic(cluster.kafka, name, on=before)
     fill(cluster.kafka.bootstrap, name, megabytes)
     cluster.wait_in_sync(name, before)

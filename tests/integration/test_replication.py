@@ -153,7 +153,7 @@ def test_each_side_alone_of_three_brokers(cluster: Replicated, proxy: ProxyProce
     """
     on = [(1, 2), (2, 1), (1, 2), (2, 1)]
     make_topic(cluster.kafka, "sides", on=on)
-    messages = fill(cluster.kafka.bootstrap, "sides", 32)
+    messages = fill(cluster.kafka.bootstrap, "sides", 40)
     set_configs(proxy, ResourceType.TOPIC, "sides", leader_replication_throttled_replicas="*")
     set_brokers(proxy, leader_replication_throttled_rate="1024")
     moves = [(leader, 3) for leader, _ in on]
@@ -343,7 +343,7 @@ def test_a_whole_broker_is_throttled_with_one_switch(
 ) -> None:
     """The lists are empty, AlterConfigs sets the switch, and the proxy restarts during the move."""
     make_topic(cluster.kafka, "whole", on=[(1,)] * 4)
-    fill(cluster.kafka.bootstrap, "whole", 24)
+    fill(cluster.kafka.bootstrap, "whole", 32)
     lists = dict.fromkeys(LISTS, "")
     switch = {"follower.replication.throttled": "true", RATES[1]: str(RATE)}
 
@@ -356,7 +356,7 @@ def test_a_whole_broker_is_throttled_with_one_switch(
     assert not switch.keys() & configs(cluster.kafka.bootstrap, ResourceType.BROKER, "2").keys()
     Reassignment(cluster.kafka, proxy.bootstrap, tmp_path, "whole", on=[(1, 2)] * 4).execute()
     with Meters(proxy, 2) as [meter]:
-        meter.wait(14 * MEBIBYTE)
+        meter.wait(20 * MEBIBYTE)
         seconds = meter.by_second()
     even(seconds[1:], RATE)
     complaints = cluster.complaints()

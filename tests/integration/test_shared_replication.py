@@ -20,16 +20,13 @@ TO: Final = [(2,)] * 4
 SHARING: Final = {"sharing": {"topic": "__quota_proxy_shares"}}
 
 
-def test_a_followers_throttle_holds_over_two_proxies(tmp_path: Path) -> None:
-    """Broker 2 fetches from broker 1 through one proxy, and from broker 3 through the other."""
-    with (
-        Replicated(tmp_path, brokers=3, apart=(3,)) as cluster,
-        cluster.proxy(**SHARING) as one,
-        cluster.second_proxy(**SHARING) as other,
-    ):
+def test_a_followers_throttle_holds_over_two_proxies(replicated: Replicated, tmp_path: Path) -> None:
+    """Broker 2 fetches from broker 1 through one proxy, and from broker 4 through the other."""
+    cluster = replicated
+    with cluster.proxy("one", **SHARING) as one, cluster.second_proxy("other", **SHARING) as other:
         for proxy in (one, other):
             wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 2, "both proxies")  # type: ignore[misc]
-        make_topic(cluster.kafka, MOVED, on=[(1,), (3,), (1,), (3,)])
+        make_topic(cluster.kafka, MOVED, on=[(1,), (4,), (1,), (4,)])
         fill(cluster.kafka.bootstrap, MOVED, MEGABYTES)
         reassignment = Reassignment(cluster.kafka, one.bootstrap, tmp_path, MOVED, on=TO)
         with Meters(one, 2, more=[other]) as [meter]:

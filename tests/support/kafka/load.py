@@ -26,7 +26,7 @@ class Load:
         self._topic: Final = topic
         self._stopping: Final = threading.Event()
         # A request for each message would be most of the brokers' work.
-        self._producer: Final = Confluent().producer(bootstrap, linger_ms=20)
+        self._producer: Final = Confluent().producer(bootstrap, linger_ms=50)
         self._consumer: Final = Confluent().consumer(bootstrap)
         start = confluent_kafka.OFFSET_BEGINNING
         self._consumer.assign(

@@ -15,7 +15,7 @@ from tests.support.kafka.topics import read_log
 from tests.support.process.proxy_process import ProxyProcess, total
 from tests.support.waiting import wait_until
 
-BETWEEN_SECONDS: Final = 0.1
+BETWEEN_SECONDS: Final = 0.15
 
 
 class Reassignment:

@@ -62,11 +62,11 @@ class Replicated:
             self._folder / name, self.kafka.bootstrap, settings=settings, more_listeners=[self._replication]
         )
 
-    def second_proxy(self, **settings: Any) -> ProxyProcess:
+    def second_proxy(self, name: str = "second", **settings: Any) -> ProxyProcess:
         """The proxy through which the brokers `apart` are reached, not started yet."""
         listener = {**self._replication, "broker_port_base": self._second_base}
         return ProxyProcess(
-            self._folder / "second", self.kafka.bootstrap, settings=settings, more_listeners=[listener]
+            self._folder / name, self.kafka.bootstrap, settings=settings, more_listeners=[listener]
         )
 
     def port(self, node_id: int) -> int:
