@@ -258,6 +258,8 @@ def test_topics_that_are_gone_are_forgotten_when_idle():
     assert "gone" in thresholds(made)
     made.forget_idle(3600.0)
     assert sorted(thresholds(made)) == ["", "a", "b", "c"]
+    admit(made, 3601.0, gone=1)
+    assert "gone" in thresholds(made), "its bucket is a new one"
 
 
 @pytest.mark.parametrize(
