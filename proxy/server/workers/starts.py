@@ -9,14 +9,14 @@ import asyncio
 import os
 import socket
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from proxy.config.settings import Settings
 from proxy.server.workers.connection_counts import ConnectionCounts
-
-POLL_SECONDS: Final = 0.02
 
 
 class FromSupervisor(NamedTuple):
@@ -64,15 +64,21 @@ class ForkedChild:
     def __init__(self, pid: int) -> None:
         self.pid: Final = pid
         self._code: int | None = None
+        self._end: asyncio.Future[int] | None = None
 
     async def wait(self) -> int:
-        while self._code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
-            if pid:
-                self._code = os.waitstatus_to_exitcode(status)
-            else:
-                await asyncio.sleep(POLL_SECONDS)
-        return self._code
+        if self._end is None:
+            loop = asyncio.get_running_loop()
+            self._end = loop.create_future()
+            # Event loops wait only for the programs that they have started.
+            threading.Thread(target=self._wait, args=(loop, self._end), daemon=True).start()
+        return await asyncio.shield(self._end)
+
+    def _wait(self, loop: asyncio.AbstractEventLoop, end: asyncio.Future[int]) -> None:
+        _, status = os.waitpid(self.pid, 0)
+        self._code = os.waitstatus_to_exitcode(status)
+        with suppress(RuntimeError):  # The loop is closed.
+            loop.call_soon_threadsafe(end.set_result, self._code)
 
     def send_signal(self, signal: int) -> None:
         if self._code is not None:
