@@ -1,7 +1,7 @@
 """Compiles the pure rings with mypyc.
 
 QUOTA_PROXY_BUILD says how: auto (where a compiler is there, and without a word where not), quick (as auto, in
-half the time and to slower code), pure, require.
+less than half the time and to slower code), pure, require.
 """
 
 import os
@@ -33,7 +33,7 @@ if mode != "pure":
     from mypyc.build import mypycify
 
     quick = mode == "quick"
-    extensions = mypycify(sources(), opt_level="1" if quick else "3", debug_level="0" if quick else "1")
+    extensions = mypycify(sources(), opt_level="0" if quick else "3", debug_level="0" if quick else "1")
     for extension in extensions:
         extension.optional = mode != "require"
         # Nobody else links to what is in here: calls within need no indirection, and may be inlined.
