@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.test_report import GOLDEN
 from tests.support.messages.usage_events import make_event, write_lines
+from tests.support.tables import read_rows
 
 RunJob = Callable[..., Result]
 EMPTY_WINDOW = ("--from", "2030-01-01", "--to", "2030-02-01")
@@ -39,9 +40,9 @@ def test_an_empty_table(
     assert "4 events read" in result.output
     assert "1 of them are invalid" in result.output
     for table in REPORTED if job == "report" else (job,):
-        assert spark.read.parquet(str(tmp_path / table)).count() == 0
+        assert len(read_rows(tmp_path / table)) == 0
         assert job != "report" or len((tmp_path / f"{table}.csv").read_text().splitlines()) == 1
-    assert spark.read.parquet(str(tmp_path / "quarantine")).count() == 1
+    assert len(read_rows(tmp_path / "quarantine")) == 1
 
 
 def test_no_quotas_from_no_traffic(run_job: RunJob, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from pipeline.quota_file import Quotas, QuotaSet, to_yaml
 from pipeline.schema import SKIPPED, of_period
@@ -23,6 +23,7 @@ from pipeline.transforms.recommend import (
 from proxy.cli.quotas.quota_file import read_quotas
 from proxy.quota.identity import QuotaEntity
 from tests.support.messages.usage_events import make_event, write_lines
+from tests.support.tables import read_rows, read_table
 
 Frame = Callable[..., DataFrame]
 KIB = 1024
@@ -163,9 +164,7 @@ def test_names_that_a_file_cannot_have_are_skipped() -> None:
     assert tuple(out.user for out in made.skipped) == names
 
 
-def test_the_file_is_what_quotas_import_takes(
-    spark: SparkSession, run_job: Callable[..., Result], tmp_path: Path
-) -> None:
+def test_the_file_is_what_quotas_import_takes(run_job: Callable[..., Result], tmp_path: Path) -> None:
     events = [
         make_event(at=at, user=user, client_id=client_id, bytes_in=size)
         for user, client_id, size, count in (
@@ -183,9 +182,9 @@ def test_the_file_is_what_quotas_import_takes(
         (("user", "O'Neill: #1"), ("client-id", "ünï")): {IN: 1500.0 * KIB},
         (("user", "42"), ("client-id", "app")): {IN: 750.0 * KIB},
     }
-    skipped = spark.read.parquet(str(tmp_path / "skipped"))
-    assert skipped.columns == of_period(SKIPPED).names
-    assert sorted((row.user, row.client_id, row.samples) for row in skipped.collect()) == [
+    skipped = read_table(tmp_path / "skipped")
+    assert skipped.column_names == of_period(SKIPPED).names
+    assert sorted((row.user, row.client_id, row.samples) for row in read_rows(tmp_path / "skipped")) == [
         ("42", "", 5),
         ("once", "app", 1),
     ]

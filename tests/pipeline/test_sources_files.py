@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.sources import PARQUET, Source, read_checked
 from pipeline.window import make_window
 from tests.support.messages.usage_events import HOUR_MS, counts, make_event, write_lines
+from tests.support.tables import read_rows
 
 Frame = Callable[..., DataFrame]
 RunJob = Callable[..., Result]
@@ -17,9 +18,7 @@ DAY_MS = 24 * HOUR_MS
 NAMES = ['quo"te', "new\nline", "com,ma", "back\\slash", "tab\t", "=1+1", "", "ü😀"]
 
 
-def test_a_folder_of_files_that_are_being_written(
-    spark: SparkSession, run_job: RunJob, tmp_path: Path
-) -> None:
+def test_a_folder_of_files_that_are_being_written(run_job: RunJob, tmp_path: Path) -> None:
     """A line that is not whole yet is quarantined, and is an event once it is whole."""
     folder, out = tmp_path / "in", tmp_path / "out"
     write_lines(folder / "users.jsonl", [make_event(user=name) for name in NAMES])
@@ -32,16 +31,14 @@ def test_a_folder_of_files_that_are_being_written(
     for _ in range(2):
         result = run_job("ingest", "--events", folder, "--out", out)
         assert result.exit_code == 0, result.output
-        users.append({row.user for row in spark.read.parquet(str(out / "events")).collect()})
+        users.append({row.user for row in read_rows(out / "events")})
         growing.write_text(f"{json.dumps(make_event(user='windows'))}\r\n{whole}\n")
     assert users[0] == {*NAMES, "no newline", "windows"}
     assert users[1] == users[0] | {"unfinished"}
-    assert [row.raw for row in spark.read.parquet(str(out / "quarantine")).collect()] == [whole[:100]]
+    assert [row.raw for row in read_rows(out / "quarantine")] == [whole[:100]]
 
 
-def test_parquet_files_of_other_programs(
-    spark: SparkSession, run_job: RunJob, frame: Frame, tmp_path: Path
-) -> None:
+def test_parquet_files_of_other_programs(run_job: RunJob, frame: Frame, tmp_path: Path) -> None:
     """An unknown column is ignored, and a null where there must be a value is quarantined."""
     table = frame(make_event(), make_event(at=10_000)).selectExpr("*", "'x' AS region", "1 AS date")
     table.selectExpr(
@@ -50,7 +47,7 @@ def test_parquet_files_of_other_programs(
     result = run_job("usage", "--events", tmp_path / "in", "--out", tmp_path / "out", "--from", "2025-12-31")
     assert result.exit_code == 0, result.output
     assert counts(result.output, "events read") == [2]
-    (bad,) = spark.read.parquet(str(tmp_path / "out/quarantine")).collect()
+    (bad,) = read_rows(tmp_path / "out/quarantine")
     assert bad.reason == "user is missing or no string"
     frame(make_event(at=20_000)).selectExpr("* EXCEPT (bytes_in)", "'many' AS bytes_in").write.mode(
         "append"
@@ -61,9 +58,7 @@ def test_parquet_files_of_other_programs(
     assert ".parquet" in result.output.splitlines()[-1]
 
 
-def test_an_interval_over_midnight_and_over_the_change_of_a_clock(
-    spark: SparkSession, run_job: RunJob, tmp_path: Path
-) -> None:
+def test_an_interval_over_midnight_and_over_the_change_of_a_clock(run_job: RunJob, tmp_path: Path) -> None:
     """An interval counts in the hour in which it begins. Hours are of UTC, so no clock change doubles one."""
     before_midnight = 12 * HOUR_MS - 5000
     summer_ends = 1_761_440_400_000
@@ -72,8 +67,8 @@ def test_an_interval_over_midnight_and_over_the_change_of_a_clock(
     events += [make_event(interval_start_ms=summer_ends + half * HOUR_MS // 2) for half in range(-2, 4)]
     lines = write_lines(tmp_path / "events.jsonl", events)
     assert run_job("usage", "--events", lines, "--out", tmp_path).exit_code == 0
-    rows = spark.read.parquet(str(tmp_path / "usage")).selectExpr("string(hour)", "string(date)", "requests")
-    assert sorted(map(tuple, rows.collect())) == [
+    rows = read_rows(tmp_path / "usage")
+    assert sorted((str(row.hour), str(row.date), row.requests) for row in rows) == [
         ("2025-10-26 00:00:00", "2025-10-26", 20),
         ("2025-10-26 01:00:00", "2025-10-26", 20),
         ("2025-10-26 02:00:00", "2025-10-26", 20),
@@ -97,4 +92,4 @@ def test_dates_that_are_not_near_the_window_are_not_read(
         "usage", "--events", source.place, "--out", tmp_path, "--from", "2026-01-03", "--to", "2026-01-04"
     )
     assert counts(result.output, "events read") == [3]
-    assert [row.requests for row in spark.read.parquet(str(tmp_path / "usage")).collect()] == [4]
+    assert [row.requests for row in read_rows(tmp_path / "usage")] == [4]

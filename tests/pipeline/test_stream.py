@@ -15,21 +15,21 @@ import pytest
 from click.testing import Result
 from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
 
 from pipeline.transforms.duplicates import CONTRADICTION
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.topics import make_topic
 from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
+from tests.support.tables import read_rows
 from tests.support.waiting import wait_until
 
 RunJob = Callable[..., Result]
 MINUTE_MS = 60_000
 
 
-def stored(spark: SparkSession, out: Path) -> list[int]:
+def stored(out: Path) -> list[int]:
     """Each event's `bytes_in`, which identifies it in these tests."""
-    return sorted(row.bytes_in for row in spark.read.parquet(str(out / "events")).collect())
+    return sorted(row.bytes_in for row in read_rows(out / "events"))
 
 
 @pytest.fixture
@@ -47,17 +47,15 @@ def send(kafka: EmbeddedKafka, topic: str, events: Iterable[dict[str, Any] | str
 
 
 @pytest.mark.kafka
-def test_a_topic_as_it_is_now(
-    kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
-) -> None:
+def test_a_topic_as_it_is_now(kafka: EmbeddedKafka, topic: str, run_job: RunJob, tmp_path: Path) -> None:
     events = [make_event(at=10_000 * step, bytes_in=step) for step in range(20)]
     send(kafka, topic, [*events, *events[5:9], "no event", None])
     source = f"kafka://{kafka.bootstrap}/{topic}"
     result = run_job("ingest", "--events", source, "--out", tmp_path)
     assert result.exit_code == 0, result.output
-    assert stored(spark, tmp_path) == list(range(20))
+    assert stored(tmp_path) == list(range(20))
     assert "26 events read" in result.output
-    assert {row.raw for row in spark.read.parquet(str(tmp_path / "quarantine")).collect()} == {"no event", ""}
+    assert {row.raw for row in read_rows(tmp_path / "quarantine")} == {"no event", ""}
 
 
 def follow_until_sigterm(
@@ -88,7 +86,7 @@ def follow_until_sigterm(
 
 @pytest.mark.kafka
 def test_a_stream_goes_on_where_it_ended(
-    kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
+    kafka: EmbeddedKafka, topic: str, run_job: RunJob, tmp_path: Path
 ) -> None:
     """Duplicates are dropped within a batch, between batches and across restarts, also after SIGTERM and when
     a run was killed before its first commit; late events are kept apart.
@@ -101,26 +99,26 @@ def test_a_stream_goes_on_where_it_ended(
     send(kafka, topic, [*events[:15], events[3], in_2199])
     first = run_job(*options)
     assert first.exit_code == 0, first.output
-    assert stored(spark, tmp_path) == list(range(15))
+    assert stored(tmp_path) == list(range(15))
     assert "17 events read" in first.output
     assert "1 of them are invalid" in first.output
     shutil.rmtree(tmp_path / "_checkpoint/ingest/commits")
     again = run_job(*options)
     assert again.exit_code == 0, again.output
-    assert stored(spark, tmp_path) == list(range(15))
+    assert stored(tmp_path) == list(range(15))
     send(kafka, topic, [events[14], *events[15:22], events[14]])
     followed = follow_until_sigterm(run_job, options, tmp_path, lambda: send(kafka, topic, events[21:]))
     assert followed.exit_code == 0, followed.output
-    there = stored(spark, tmp_path)
+    there = stored(tmp_path)
     assert there == list(range(len(there)))
     assert len(there) >= 22
     send(kafka, topic, [make_event(at=-HOUR_MS, bytes_in=77), events[29], contradicting])
     third = run_job(*options)
     assert "1 of them came too late" in third.output
     assert "1 of them differ from an earlier event" in third.output
-    assert stored(spark, tmp_path) == list(range(30))
-    assert [row.bytes_in for row in spark.read.parquet(str(tmp_path / "late")).collect()] == [77]
-    quarantined = spark.read.parquet(str(tmp_path / "quarantine")).collect()
+    assert stored(tmp_path) == list(range(30))
+    assert [row.bytes_in for row in read_rows(tmp_path / "late")] == [77]
+    quarantined = read_rows(tmp_path / "quarantine")
     ahead = "interval_start_ms is more than a day in the future"
     assert {row.reason: '"bytes_in": 1000000' in row.raw for row in quarantined} == {
         ahead: False,
@@ -130,7 +128,7 @@ def test_a_stream_goes_on_where_it_ended(
 
 @pytest.mark.kafka
 def test_a_lost_checkpoint_loses_and_doubles_nothing(
-    kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
+    kafka: EmbeddedKafka, topic: str, run_job: RunJob, tmp_path: Path
 ) -> None:
     """Without its position, a stream would take new records for old ones, or old ones for new ones."""
     source = f"kafka://{kafka.bootstrap}/{topic}"
@@ -144,11 +142,11 @@ def test_a_lost_checkpoint_loses_and_doubles_nothing(
     assert rejected.exit_code == 2
     assert "the checkpoint is lost" in rejected.output
     assert "--recover" in rejected.output
-    assert stored(spark, tmp_path) == [0, 1, 2, 3, 4]
+    assert stored(tmp_path) == [0, 1, 2, 3, 4]
     recovered = run_job(*options, "--recover")
     assert recovered.exit_code == 0, recovered.output
-    assert stored(spark, tmp_path) == list(range(9))
-    assert spark.read.parquet(str(tmp_path / "quarantine")).count() == 1
+    assert stored(tmp_path) == list(range(9))
+    assert len(read_rows(tmp_path / "quarantine")) == 1
     shutil.rmtree(tmp_path / "events")
     rejected = run_job(*options)
     assert rejected.exit_code == 2
@@ -157,7 +155,7 @@ def test_a_lost_checkpoint_loses_and_doubles_nothing(
 
 @pytest.mark.kafka
 def test_a_truncated_topic_is_a_sentence(
-    kafka: EmbeddedKafka, topic: str, spark: SparkSession, run_job: RunJob, tmp_path: Path
+    kafka: EmbeddedKafka, topic: str, run_job: RunJob, tmp_path: Path
 ) -> None:
     source = f"kafka://{kafka.bootstrap}/{topic}"
     options = ("ingest", "--stream", "once", "--events", source, "--out", tmp_path)
@@ -175,7 +173,7 @@ def test_a_truncated_topic_is_a_sentence(
     for last in ((*options, "--recover"), options):
         recovered = run_job(*last)
         assert recovered.exit_code == 0, recovered.output
-        assert stored(spark, tmp_path) == [*range(20), *range(40, 60)]
+        assert stored(tmp_path) == [*range(20), *range(40, 60)]
 
 
 def truncate(kafka: EmbeddedKafka, topic: str) -> None:

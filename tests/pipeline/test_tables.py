@@ -11,12 +11,13 @@ from pyspark.sql import functions as F
 
 from pipeline.tables import write_table
 from tests.support.messages.usage_events import make_event, write_lines
+from tests.support.tables import read_rows
 
 RunJob = Callable[..., Result]
 
 
-def ids(spark: SparkSession, folder: str | Path) -> list[int]:
-    return sorted(row.id for row in spark.read.parquet(str(folder)).collect())
+def ids(folder: Path) -> list[int]:
+    return sorted(row.id for row in read_rows(folder))
 
 
 def failing(spark: SparkSession) -> DataFrame:
@@ -29,7 +30,7 @@ def test_a_run_that_fails_leaves_the_table_of_the_run_before(spark: SparkSession
     write_table(spark.range(2), str(tmp_path), "table")
     with pytest.raises(PySparkException):
         write_table(failing(spark), str(tmp_path), "table")
-    assert ids(spark, tmp_path / "table") == [0, 1]
+    assert ids(tmp_path / "table") == [0, 1]
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
 
 
@@ -42,28 +43,22 @@ def test_a_run_that_was_killed_leaves_the_table_of_the_run_before(
     write_table(spark.range(5), str(tmp_path), ".table.new")
     with pytest.raises(PySparkException):
         write_table(failing(spark), str(tmp_path), "table")
-    assert ids(spark, tmp_path / "table") == [0, 1]
+    assert ids(tmp_path / "table") == [0, 1]
     write_table(spark.range(3), str(tmp_path), "table")
-    assert ids(spark, tmp_path / "table") == [0, 1, 2]
+    assert ids(tmp_path / "table") == [0, 1, 2]
 
 
-def test_other_jobs_keep_what_ingest_could_not_read(
-    spark: SparkSession, run_job: RunJob, tmp_path: Path
-) -> None:
+def test_other_jobs_keep_what_ingest_could_not_read(run_job: RunJob, tmp_path: Path) -> None:
     """Also if ingest has found no event yet: the quarantine may have the only copy of the text."""
     bad, good = (write_lines(tmp_path / f"{name}.jsonl", [name]) for name in ("bad", "good"))
     assert run_job("ingest", "--events", bad, "--out", tmp_path / "out").exit_code == 0
     write_lines(good, [make_event()])
     assert run_job("throttle", "--events", good, "--out", tmp_path / "out").exit_code == 0
-    quarantine = spark.read.parquet(str(tmp_path / "out/quarantine"))
-    assert [row.raw for row in quarantine.collect()] == ["bad"]
+    assert [row.raw for row in read_rows(tmp_path / "out/quarantine")] == ["bad"]
 
 
-def test_what_is_no_event_is_kept_from_run_to_run(
-    spark: SparkSession, run_job: RunJob, tmp_path: Path
-) -> None:
+def test_what_is_no_event_is_kept_from_run_to_run(run_job: RunJob, tmp_path: Path) -> None:
     for name in ("one", "one", "two"):
         lines = write_lines(tmp_path / f"{name}.jsonl", [make_event(), name])
         assert run_job("ingest", "--events", lines, "--out", tmp_path / "out").exit_code == 0
-    quarantine = spark.read.parquet(str(tmp_path / "out/quarantine"))
-    assert sorted(row.raw for row in quarantine.collect()) == ["one", "two"]
+    assert sorted(row.raw for row in read_rows(tmp_path / "out/quarantine")) == ["one", "two"]
