@@ -1,6 +1,6 @@
 """Bounds of a fetch: the bytes that its response may have, and the time that the broker may wait."""
 
-from proxy.wire.edit import Edit, i32, insert
+from proxy.wire.edit import LENGTH_SIZE, Edit, i32, insert
 from proxy.wire.views import RequestView
 
 
@@ -16,6 +16,15 @@ def lower_max_bytes(view: RequestView, max_bytes: int) -> None:
         view.edits.append(Edit(view.min_bytes_at, view.min_bytes_at + 4, i32(max_bytes)))
     view.edits.append(Edit(view.max_bytes_at, view.max_bytes_at + 4, i32(max_bytes)))
     view.bounded = True
+
+
+def ask_for_no_records(view: RequestView) -> None:
+    """Change a ShareFetch so that the broker takes its acknowledgements and acquires no records: max_records,
+    which follows max_bytes, becomes 0.
+    """
+    at = view.max_bytes_at + 4
+    if view.max_bytes_at >= 0 and at + 4 <= LENGTH_SIZE + view.size:
+        insert(view.edits, Edit(at, at + 4, i32(0)))
 
 
 def lower_max_wait(view: RequestView, max_wait_ms: int) -> None:

@@ -337,8 +337,14 @@ def test_a_share_fetch_waits_until_the_debt_is_paid():
     """Its records would be locked for a consumer that does not get them. It also waits for the tokens of a
     second, because its batch may cost as much.
     """
-    story = connected(in_debt(9000)).client(share_fetch(1)).at(8.9).to_broker().to_client()
+    story = connected(in_debt(9000)).at(4.1).client(share_fetch(1)).at(8.9).to_broker().to_client()
     story.at(9.01).to_broker(share_fetch(1, max_bytes=1000))
+
+
+def test_a_share_fetch_asks_for_no_records_while_there_is_a_debt():
+    """It does not wait for longer than clients wait for a response."""
+    story = connected(in_debt(9000)).client(share_fetch(1)).at(4.9).to_broker().to_client()
+    story.at(8.9).to_broker(share_fetch(1, max_records=0, max_wait_seconds=0.0))
 
 
 def test_consumers_of_a_partition_that_is_omitted_share_its_limit():

@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.quota.limits.enforcement import PACE, WINDOW
+from proxy.relay.fetch.gate import LONGEST_WAIT_SECONDS
 from proxy.relay.traffic import Traffic
 from tests.support.messages.exchanges import chunks, fetch, fetched
 from tests.support.messages.kio_messages import Ports, framed
@@ -105,6 +106,20 @@ def test_a_consumer_over_its_quota_gets_no_records_and_the_results_of_its_acknow
     records = b"r" * 700
     story = owing_much(engine(KILOBYTE)).broker(delivery(version, records))
     story.to_client(delivery(version, records, 12_000, withheld=True)).muted(12.3)
+
+
+@each_version
+def test_the_acknowledgements_of_a_share_fetch_do_not_wait_as_long_as_its_records(version):
+    """Their locks would end at the broker, and the client would give up the request."""
+    limits = engine(KILOBYTE)
+    other = connected(limits).client(fetch(1))
+    other.broker(fetched(1, size=13_000)).relay.end()
+    asked = share_fetch(version)
+    acknowledges = share_fetch(version, max_records=0, max_wait_seconds=0.0)
+    story = connected(limits).client(asked).to_broker()
+    story.at(LONGEST_WAIT_SECONDS - 0.01).to_broker().at(LONGEST_WAIT_SECONDS).to_broker(acknowledges)
+    story.broker(share_fetched(version)).to_client(share_fetched(version, throttle_ms=7_019))
+    story.client(asked).to_broker().at(14.0).to_broker(share_fetch(version, max_bytes=1000))
 
 
 def test_a_response_without_records_is_not_withheld():

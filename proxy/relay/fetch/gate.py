@@ -6,15 +6,16 @@ max_wait_ms, the client gets an empty response with a throttle_time_ms, as from 
 
 The proxy creates this response itself if the fetch names all its partitions, or belongs to a session that the
 proxy manages. The broker counts the fetches of any other session. Such a fetch waits longer; then it is
-forwarded, and its response is withheld. A ShareFetch waits without a limit: the broker would lock the records
-of a response that is withheld.
+forwarded, and its response is withheld. A ShareFetch waits as long; then it is forwarded with max_records 0.
+Its acknowledgements take effect before the locks of their records end, and the broker acquires no records,
+which it would lock if the response was withheld.
 """
 
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_grant import FetchGrant
-from proxy.relay.bounds import lower_max_bytes, lower_max_wait
+from proxy.relay.bounds import ask_for_no_records, lower_max_bytes, lower_max_wait
 from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.fetch.sessions import ALLOW, ANSWER, SESSION_MASK, WAIT, FetchSessions, GatedFetch
@@ -218,13 +219,12 @@ class FetchGate:
             self._count_wait(fetch, grant, now)
             self._allow(fetch.exchange, fetch.view, grant)
             return ALLOW
-        view = fetch.view
-        if view.api_key != FETCH:
-            fetch.wake_at = now + wait
-            return WAIT
         over = now >= fetch.wait_until
         if over and fetch.answerable:
             return ANSWER
+        if over and fetch.view.api_key != FETCH:
+            self._forward_acknowledgements(fetch, grant, now)
+            return ALLOW
         if over:
             self._withhold(fetch, grant, now)
             return ALLOW
@@ -244,6 +244,14 @@ class FetchGate:
         fetch.exchange.withheld = True
         self._count_wait(fetch, grant, now)
         lower_max_bytes(fetch.view, 1)
+        lower_max_wait(fetch.view, 0)
+
+    def _forward_acknowledgements(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
+        """Forward a ShareFetch without a grant; its next one has the same place in the queues."""
+        self._grant = grant
+        self._count_wait(fetch, grant, now)
+        grant.keep_places(now + LONGEST_WAIT_SECONDS)
+        ask_for_no_records(fetch.view)
         lower_max_wait(fetch.view, 0)
 
     def _count_wait(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:

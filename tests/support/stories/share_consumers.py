@@ -30,17 +30,23 @@ LOCK_SECONDS: Final = 30.0
 
 
 def share_fetch(
-    version: int, max_bytes: int = 50 << 20, min_bytes: int = 1, group_id: str | None = "g"
+    version: int,
+    max_bytes: int = 50 << 20,
+    min_bytes: int = 1,
+    group_id: str | None = "g",
+    *,
+    max_records: int = 500,
+    max_wait_seconds: float = MAX_WAIT_SECONDS,
 ) -> bytes:
     """The first request of a share session."""
     message = request_type(SHARE_FETCH, version)(
         group_id=group_id,
         member_id="m",
         share_session_epoch=0,
-        max_wait=milliseconds(int(MAX_WAIT_SECONDS * 1000)),
+        max_wait=milliseconds(int(max_wait_seconds * 1000)),
         min_bytes=min_bytes,
         max_bytes=max_bytes,
-        max_records=500,
+        max_records=max_records,
         batch_size=500,
         topics=(),
         forgotten_topics_data=(),
@@ -93,6 +99,10 @@ def _response(version: int, throttle_ms: int, topics: Any, error_message: str | 
     )
 
 
+ACKNOWLEDGES: Final = share_fetch(VERSION, max_records=0, max_wait_seconds=0.0)
+"""What the relay forwards of the request of a ShareConsumer that has waited for long."""
+
+
 class ShareConsumer:
     """A member of a share group that fetches whenever it can, whatever throttle_time_ms it is told."""
 
@@ -100,6 +110,8 @@ class ShareConsumer:
         self._world: Final = world
         self._relay: RelayDriver = world.connect()
         self._asked = False
+        self._acquires = True
+        """Whether its request asks for records."""
         self._since = -1.0
         """When the broker has received its request; negative while it has none."""
 
@@ -111,16 +123,17 @@ class ShareConsumer:
         if not self._asked and not relay.client_muted:
             self._asked = True
             relay.receive_from_client(share_fetch(VERSION), now)
-        if relay.take_to_broker():
+        if sent := b"".join(relay.take_to_broker()):
             self._since = now
+            self._acquires = sent != ACKNOWLEDGES
         elif self._since >= 0.0:
             self._serve(now)
 
     def _serve(self, now: float) -> None:
         """Let the broker respond if it has records, or if the time of the request is over."""
         world = self._world
-        batch = world.acquire(now)
-        if batch == 0 and now < self._since + MAX_WAIT_SECONDS:
+        batch = world.acquire(now) if self._acquires else 0
+        if batch == 0 and self._acquires and now < self._since + MAX_WAIT_SECONDS:
             return
         self._since = -1.0
         self._asked = False
