@@ -73,7 +73,7 @@ lint: $(INSTALLED) ## Check style, types and imports
 	$(VENV)/bin/mypy --cache-dir .mypy_cache/lint --show-traceback
 	$(VENV)/bin/lint-imports
 
-format: $(INSTALLED) ## Put the style right
+format: $(INSTALLED) ## Correct the style
 	$(VENV)/bin/ruff check --fix
 	$(VENV)/bin/ruff format
 
@@ -128,20 +128,20 @@ fuzz: setup copy-sources ## Fuzz what parses bytes and files, FUZZ_SECONDS for e
 fuzz-briefly: $(INSTALLED)
 	$(IN_COPY) tests.fuzz --seconds 3
 
-# Of compiled modules nothing is measured, so this runs in the copy. It takes what needs neither a Kafka nor a quiet
-# machine; the rest of what is listed is what only tests on real brokers run.
-coverage: $(INSTALLED) copy-sources ## List the files of which the fast tests and the pipeline's run less than 80 %
+# Coverage cannot measure compiled modules, so this runs in the copy. It runs the tests that need neither a Kafka nor a
+# quiet machine, so it also lists files that only tests on real brokers cover.
+coverage: $(INSTALLED) copy-sources ## List the files with a line coverage below 80 %
 	$(IN_COPY) pytest $(FAST_TESTS) --cov --cov-report=
 	$(IN_COPY) pytest tests/pipeline -m "not timed and not kafka" --cov --cov-append --cov-report=
 	@$(IN_COPY) coverage json -q -o - | ../../$(PYTHON) -m tests.support.coverage_gaps
 
-interop: setup ## Run clients of other languages: those of which the tools (node and npm, go, kcat) are here
+interop: setup ## Run clients of other languages, if their tools (node and npm, go, kcat) are installed
 	@$(PYTHON) -m tests.interop.run
 
 bench: setup ## Measure what the proxy costs, as ratios, into bench/results
 	@$(PYTHON) -m bench
 
-soak: setup ## Run the proxy for hours under faults; a second run goes on where the first has ended
+soak: setup ## Run the proxy for hours under faults; a second run continues the first
 	@$(PYTHON) -m bench.soak
 
 # Without the options that name an index: the files hold for each.
@@ -211,14 +211,14 @@ $(INSTALLED): pyproject.toml setup.py
 	@$(PYTHON) -c 'import importlib, sys; from proxy.cli.libraries import import_kio; \
 		import_kio(); [importlib.import_module(name) for name in sys.argv[1:]]' $(COMMAND_MODULES)
 	@$(PYTHON) -m pip install -qq --only-binary :all: --group fuzz 2>/dev/null || \
-		echo "There is no atheris for this platform: make fuzz does without the guidance of coverage"
+		echo "There is no atheris for this platform: make fuzz runs without guidance by coverage"
 	@echo "Fetching Spark's Kafka source from Maven Central"
 	@$(PYTHON) -m pipeline.session 2>$(VENV)/spark.log || { cat $(VENV)/spark.log >&2; exit 1; }
 	@rm -f $(BUILT)-*
 	@touch $@
 
-# Built with the tools in .venv instead of fetching the same ones anew each time. What cannot be imported was not
-# built: setup.py takes each failed extension for an optional one, and they need each other.
+# Uses the tools in .venv instead of fetching them each time. setup.py marks the extensions as optional, and they need
+# each other, so importing all of them shows whether they were built.
 INSTALL_RINGS := $(PYTHON) -m pip install -qq --no-deps --no-build-isolation --editable .
 IMPORT_RINGS := $(PYTHON) -c 'import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]' \
 	$(subst /,.,$(patsubst %/__init__,%,$(basename $(RING_SOURCES))))

@@ -1,7 +1,7 @@
 """Compiles the pure rings with mypyc.
 
-QUOTA_PROXY_BUILD says how: auto (where a compiler is there, and without a word where not), quick (as auto, in
-less than half the time and to slower code), pure, require.
+QUOTA_PROXY_BUILD selects how: auto (compile if there is a compiler), quick (as auto, in less than half the
+time, to slower code), pure (do not compile), require (fail without a compiler).
 """
 
 import os
@@ -36,6 +36,6 @@ if mode != "pure":
     extensions = mypycify(sources(), opt_level="0" if quick else "3", debug_level="0" if quick else "1")
     for extension in extensions:
         extension.optional = mode != "require"
-        # Nobody else links to what is in here: calls within need no indirection, and may be inlined.
+        # No other library links to it, so calls within it need no indirection and may be inlined.
         extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden", *WARNINGS]
 setup(ext_modules=extensions)
