@@ -324,10 +324,7 @@ def test_a_changed_file_is_in_force_with_connections_and_history_kept(
     assert proxy.process.poll() is None
 
 
-def test_other_admin_requests_reach_the_broker(
-    kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str
-) -> None:
-    proxy = run_proxy(kafka.bootstrap, settings=with_store(topic))
+def test_other_admin_requests_reach_the_broker(kafka: EmbeddedKafka, proxy: ProxyProcess, topic: str) -> None:
     name = f"through-{topic}"
     with RawClient(proxy.broker_port(1)) as client:
         assert client.ask(create_topic(name, 1, 1, {})).topics[0].error_code == ErrorCode.none
