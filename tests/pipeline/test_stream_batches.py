@@ -114,3 +114,7 @@ def test_events_outside_the_window_are_counted_and_dropped(
     assert sizes(tmp_path) == [1, 2]
     assert run.write(records(), 1) == Sums()
     assert run.sums == Sums(read=5)
+    # Nor do they make others late.
+    run.write(records(event(60)), 2)
+    assert run.write(records(event(1, partition=1)), 3).late == 0
+    assert sizes(tmp_path) == [1, 1, 2]
