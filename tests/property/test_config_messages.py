@@ -101,7 +101,8 @@ def test_alter_response_round_trip(key, version, data):
     asked = replace(
         request, resources=tuple(AlteredResource(result.key, (), b"", b"") for result in reply.results)
     )
-    assert write_alter_response(asked, reply.results, reply.throttle_time_ms) == frame
+    written = write_alter_response(asked, reply.results, reply.throttle_time_ms, Yielder())
+    assert to_end(written) == frame
 
 
 @each_describing
