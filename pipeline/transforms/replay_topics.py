@@ -237,13 +237,16 @@ def _charge(quota: Quota, rate: _Rate, items: list[Item], connection: Connection
     who = connection.who
     if not rate.produced:
         response = ResponseView(0, False, 0, want_items=True)
-        response.items.extend(items)
+        for item in items:
+            response.add(item)
         return quota.charge(RequestView(FETCH, 0, 0, who.client_id, 0), response, who, now).throttle_seconds
     over: dict[int, Bucket] = {}
     quota.reject(items, over, now)
     connection.rejected_bytes += sum(items[place].size for place in over)
     request = RequestView(PRODUCE, 0, 0, who.client_id, 0, want_items=True)
-    request.items.extend(item for place, item in enumerate(items) if place not in over)
+    for place, item in enumerate(items):
+        if place not in over:
+            request.add(item)
     return quota.admit(request, who, now).throttle_seconds
 
 
