@@ -26,11 +26,13 @@ COPIED_TESTS := $(filter-out $(COMPILED_TESTS),$(FAST_TESTS)) \
 	$(addprefix --ignore=,$(filter-out $(FAST_TESTS),$(COMPILED_TESTS)))
 # With this path a process that a test starts in another folder imports the copy, too.
 IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
-# The pipeline's tests are one long process, so they go before what has several; unit tests fill what these do not use.
+# What takes longest goes before the rest, so that all end at about the same time and no core is idle: first the
+# pipeline's tests, which are one process, then the integration tests and the unit tests.
 LONGEST := nice -n 5
-WITH_KAFKA := nice -n 10
-LAST := nice -n 19
-test-copy test-compiled fuzz-briefly: PRIORITY := $(LAST)
+LONG := nice -n 10
+SHORT := nice -n 19
+test-copy: PRIORITY := $(LONG)
+test-compiled fuzz-briefly: PRIORITY := $(SHORT)
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
 # Of `make fuzz`, for each target.
@@ -113,7 +115,7 @@ pipeline-copy: kafka
 integration: integration-untimed integration-timed ## Run the tests on a real Kafka
 
 integration-untimed: setup
-	$(WITH_KAFKA) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
+	$(LONG) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
 # Three lanes (tests/integration/conftest.py), each of which uses less than half a core.
 integration-timed: setup
