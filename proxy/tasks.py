@@ -30,6 +30,9 @@ class Tasks:
 
     async def cancel(self) -> None:
         """Cancel all tasks and wait until they have ended."""
+        # A task that is cancelled before its first step runs nothing of its coroutine: neither what it was
+        # started for, such as closing a connection, nor its cleanup.
+        await asyncio.sleep(0)
         running = list(self._running)
         for task in running:
             task.cancel()

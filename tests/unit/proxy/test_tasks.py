@@ -37,6 +37,20 @@ async def test_a_failure_is_logged_and_a_cancellation_is_not(caplog: pytest.LogC
     assert record.exc_info[0] is ZeroDivisionError
 
 
+async def test_a_task_that_has_just_been_started_begins_before_it_is_cancelled() -> None:
+    """It may be there to close something."""
+    begun: list[bool] = []
+
+    async def close() -> None:
+        begun.append(True)
+        await asyncio.Event().wait()
+
+    tasks = Tasks()
+    tasks.start(close())
+    await tasks.cancel()
+    assert begun == [True]
+
+
 async def test_cancelling_waits_for_what_tasks_do_at_their_end() -> None:
     done: list[str] = []
 
