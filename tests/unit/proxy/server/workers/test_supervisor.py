@@ -69,7 +69,7 @@ def test_the_first_workers_import_nothing_and_their_successors_load_the_installe
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
 
     def imports() -> int:
-        return len(proxy.log_lines(r"^import time: .*\| +proxy\.relay\.relay$"))
+        return len(proxy.log_lines(r"^import time: .*\| +proxy\.server\.app$"))
 
     proxy.start()
     wait_replying(proxy)
