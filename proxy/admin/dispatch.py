@@ -20,8 +20,8 @@ from proxy.admin.protected_topics import API_KEYS as GUARDED
 from proxy.admin.protected_topics import ProtectedTopicsGate
 from proxy.relay.intercepted import Intercepted
 from proxy.wire.api_keys import METADATA
+from proxy.wire.apis.registry import ApiTable
 from proxy.wire.protected_topics import ProtectedTopics
-from proxy.wire.registry import ApiTable
 
 _INTERCEPTED: Final = {
     api.key: api

@@ -56,7 +56,7 @@ def run(path: Path, log_level: str) -> None:
 
     Changed quotas of the file take effect when it changes, and on SIGHUP; other keys need a restart.
     """
-    from proxy.server.garbage_collection import gc_paused
+    from proxy.server.system.garbage_collection import gc_paused
 
     # Without the pause, collections take a twelfth of the imports' time, and free nothing.
     with gc_paused():
@@ -81,7 +81,7 @@ def worker(
     path: Path, log_level: str, number: int, channel: int, ports: int, counts: int, place: int
 ) -> None:
     """One of several workers; `run` starts it."""
-    from proxy.server.garbage_collection import gc_paused
+    from proxy.server.system.garbage_collection import gc_paused
 
     with gc_paused():
         import_kio()

@@ -12,9 +12,9 @@ import proxy
 from proxy.cli.check import read_configuration
 from proxy.config.settings import Settings
 from proxy.quota.kinds import load_kinds
-from proxy.server.garbage_collection import gc_paused
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.passed_sockets import passed_sockets
+from proxy.server.system.garbage_collection import gc_paused
 from proxy.telemetry import log
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Re
 from proxy.quota.usage import ClientUsage
 from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.api_keys import SHARE_FETCH
-from proxy.wire.batch_heads import BatchHeads
+from proxy.wire.apis.batch_heads import BatchHeads
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED
 from proxy.wire.known_watermarks import KnownWatermarks
 from proxy.wire.views import Item, RequestView, ResponseView

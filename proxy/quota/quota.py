@@ -112,7 +112,7 @@ class Quota:
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Charge a request before it is forwarded. Not called for APIs that the relay does not read
-        (proxy.wire.registry).
+        (proxy.wire.apis.registry).
         """
         return ALLOW
 

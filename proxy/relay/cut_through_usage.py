@@ -2,9 +2,9 @@
 
 from typing import Final, final
 
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.produced_records import ProducedRecords
-from proxy.relay.traffic import Traffic
 from proxy.wire.views import RequestView, View
 
 

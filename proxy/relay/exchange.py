@@ -9,10 +9,10 @@ from proxy.quota.client_ids import represented
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.usage import ClientUsage
-from proxy.relay.traffic import Bytes, Traffic
-from proxy.wire.apis import Api
+from proxy.relay.counters.traffic import Bytes, Traffic
+from proxy.wire.apis.api import Api
+from proxy.wire.apis.rejected_partitions import Rejection
 from proxy.wire.reader import text
-from proxy.wire.rejected_partitions import Rejection
 from proxy.wire.views import RequestView
 
 

@@ -9,9 +9,9 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.measure.debt import Debt
 from proxy.quota.verdict import Verdict
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange
 from proxy.relay.output import RelayOutput
-from proxy.relay.traffic import Traffic
 from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
 

@@ -4,7 +4,7 @@ from typing import Final, final
 
 from proxy.relay.exchange import Exchange
 from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
-from proxy.wire.apis import RequestHeader
+from proxy.wire.apis.api import RequestHeader
 
 MAX_INTERCEPTED_REQUEST_BYTES: Final = 16 << 20
 """An intercepted request is buffered whole."""

@@ -8,8 +8,8 @@ have them.
 
 from typing import Final, final
 
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.error_codes import appended
 from proxy.wire.views import Item, RequestView, partition_key

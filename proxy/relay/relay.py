@@ -12,19 +12,19 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
+from proxy.relay.counters.broker_errors import BrokerErrors
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
-from proxy.relay.late_responses import LateResponses
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.output import RelayOutput
-from proxy.relay.requests import Requests
-from proxy.relay.responses import Responses
+from proxy.relay.requests.requests import Requests
+from proxy.relay.responses.late_responses import LateResponses
+from proxy.relay.responses.responses import Responses
 from proxy.relay.settings import RelaySettings
-from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP
 from proxy.wire.errors import FrameTooLarge, ProtocolError

@@ -6,9 +6,9 @@ from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.login.authentication import Login
 from proxy.relay.read_turns import ReadTurns
+from proxy.wire.apis.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import MAX_LENGTH
-from proxy.wire.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.topic_names import TopicNames
 
 NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()

@@ -34,23 +34,23 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.quota import QuotaKind
 from proxy.security.tls import server_tls
-from proxy.server.admin_port import AdminServer
-from proxy.server.admin_sources import AdminSources
-from proxy.server.callback_log import CallbackLog
+from proxy.server.admin_port.admin_port import AdminServer
+from proxy.server.admin_port.readiness import Readiness
+from proxy.server.admin_port.sources import AdminSources
 from proxy.server.certificates import Certificates
 from proxy.server.console.console import Console
 from proxy.server.console.overview import overview
-from proxy.server.garbage_collection import GarbageCollection, gc_paused
 from proxy.server.limit_sharing import LimitSharing
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listeners import Listeners
-from proxy.server.malloc import keep_freed_memory
-from proxy.server.readiness import Readiness
-from proxy.server.rejection_log import RejectionLog
+from proxy.server.logs.callback_log import CallbackLog
+from proxy.server.logs.rejection_log import RejectionLog
+from proxy.server.logs.throttle_log import ThrottleLog
 from proxy.server.reload import Reload
-from proxy.server.service_manager import ServiceManager
-from proxy.server.throttle_log import ThrottleLog
+from proxy.server.system.garbage_collection import GarbageCollection, gc_paused
+from proxy.server.system.malloc import keep_freed_memory
+from proxy.server.system.service_manager import ServiceManager
 from proxy.server.usage import usage_reporter
 from proxy.server.workers.link import WorkerLink
 from proxy.store.from_settings import Configuration

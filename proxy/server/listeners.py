@@ -12,7 +12,6 @@ from proxy.quota.engines import QuotaEngines
 from proxy.relay.close_reasons import DRAIN_TIMEOUT
 from proxy.relay.large_frames import LargeFrames
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS
-from proxy.server.descriptors import allow_connections
 from proxy.server.listener.admission import Balance, LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.discovery import ClusterDiscovery
@@ -20,6 +19,7 @@ from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.replication_gateway import replication_gateway
+from proxy.server.system.descriptors import allow_connections
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
 

@@ -18,7 +18,7 @@ from proxy.config.quotas import Quotas
 from proxy.config.settings import Settings
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.quota import QuotaKind
-from proxy.server.garbage_collection import gc_paused
+from proxy.server.system.garbage_collection import gc_paused
 from proxy.store.from_settings import Configuration, configuration, load_configuration
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from proxy.server.log_limit import LINES, WINDOW_SECONDS
+from proxy.server.logs.log_limit import LINES, WINDOW_SECONDS
 from tests.support.kafka.raw_client import RawClient
 from tests.support.messages.kio_messages import framed, request_frame
 from tests.support.messages.requests import api_versions, batch, metadata, produce

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from proxy.wire.registry import WITHOUT_INTERCEPTED
+from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from tests.support.kafka.clients import Aiokafka, Client, Confluent, KafkaPython
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import make_topic, read_log

@@ -28,7 +28,7 @@ from proxy.admin.messages.topics import (
     write_topics_response,
 )
 from proxy.admin.yielder import Yielder
-from proxy.wire.apis import RequestHeader, read_request_header
+from proxy.wire.apis.api import RequestHeader, read_request_header
 from proxy.wire.errors import ProtocolError
 from proxy.wire.reader import Reader
 from tests.support.messages.configs import ALTER, DESCRIBE, INCREMENTAL

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
+from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.errors import ProtocolError
 from proxy.wire.frames import FrameSplitter
-from proxy.wire.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import opaque
 from tests.support.messages.kio_messages import (
     framed,

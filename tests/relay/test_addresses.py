@@ -7,12 +7,12 @@ from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
 from proxy.relay.settings import RelaySettings
-from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
+from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.edit import i32, string
-from proxy.wire.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import milliseconds, opaque, produced, responded
 from tests.support.messages.kio_messages import (
     BROKER_HOST,

@@ -4,7 +4,7 @@ import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import RelayError
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.edit import i16, i32
 from tests.support.stories.playbook import EVERYONE, RelayDriver, drive, engine

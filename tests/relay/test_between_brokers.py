@@ -4,7 +4,7 @@ import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import NOT_A_BROKER
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.addresses import Unchanged
 from proxy.wire.api_keys import CHANGES_OF_CLIENTS, FETCH, METADATA, UPDATE_METADATA
 from tests.support.messages.exchanges import (

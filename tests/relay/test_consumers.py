@@ -18,7 +18,7 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.fetch_rewrite import fetch_response
 from tests.support.messages.exchanges import (
     TOPIC,

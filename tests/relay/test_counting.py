@@ -6,8 +6,8 @@ from dataclasses import replace
 import kio.schema.produce.v13.request as produce_v13
 import pytest
 
-from proxy.relay.traffic import Traffic
-from proxy.relay.unsupported_version import unsupported_api_versions
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from tests.relay.test_rejecting import request

@@ -5,7 +5,7 @@ import pytest
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from tests.support.messages.exchanges import fetch, fetched, produce, produced
 from tests.support.messages.kio_messages import Ports
 from tests.support.stories.enforcement import enforcement

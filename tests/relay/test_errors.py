@@ -3,9 +3,9 @@
 import pytest
 
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.api_keys import API_VERSIONS, FETCH, LISTS, OFFSET_FETCH, SYNC_GROUP, api_name
-from proxy.wire.registry import WITHOUT_INTERCEPTED
+from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import chunks, fetch, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports, framed
 from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay

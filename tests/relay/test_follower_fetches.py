@@ -11,9 +11,9 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.kinds.replication.throttled_replicas import METADATA_TOPIC
 from proxy.quota.verdict import ALLOW
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch.free_sessions import MAX_SESSIONS
 from proxy.relay.fetch.sessions import SESSION_MASK
-from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Unchanged
 from tests.support.messages.exchanges import milliseconds, record_batch
 from tests.support.messages.kio_messages import (

@@ -6,11 +6,11 @@ import pytest
 
 from proxy.quota.measure.fetch_queue import FetchQueue, Ticket
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch import plan_turns
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.fetch.sessions import MAX_PARTITIONS, SECONDS_PER_PARTITION, SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
-from proxy.relay.traffic import Traffic
 from proxy.wire.edit import i32, uvarint
 from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.kio_messages import read_frame, response_type, versions

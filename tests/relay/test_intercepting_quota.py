@@ -9,8 +9,8 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
-from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.api_keys import METADATA
 from tests.support.messages.exchanges import opaque, responded

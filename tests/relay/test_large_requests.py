@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
-from proxy.relay.traffic import Traffic
 from proxy.wire.cursor import NO_ID
 from tests.support.messages.exchanges import (
     TOPIC,

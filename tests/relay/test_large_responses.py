@@ -10,8 +10,8 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
-from proxy.relay.traffic import Traffic
-from proxy.relay.unsupported_version import unsupported_api_versions
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
     TOPIC,
     api_versions,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.api_keys import FETCH, PRODUCE
 from tests.support.messages.exchanges import fetch, fetched, opaque, produce, produced, responded
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.relay.unsupported_version import unsupported_api_versions
+from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import TOPIC, api_versions, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import framed
 from tests.support.messages.old_messages import fetch_request, fetch_response

@@ -1,10 +1,10 @@
 """Order, pipelining, acks=0, and local responses."""
 
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.inflight import MAX_IN_FLIGHT
 from proxy.relay.read_turns import FREE_REQUESTS, REQUESTS, ReadTurns
-from proxy.relay.requests import PAUSE_SECONDS
-from proxy.relay.traffic import Traffic
-from proxy.relay.unsupported_version import unsupported_api_versions
+from proxy.relay.requests.requests import PAUSE_SECONDS
+from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
     api_versions,
     fetch,

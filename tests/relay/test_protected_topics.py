@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import PRODUCE_REJECTED
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.protected_topics import ProtectedTopics
 from tests.support.messages.kio_messages import (
     LENGTH,

@@ -9,8 +9,8 @@ from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RAT
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import PRODUCE_REJECTED
-from proxy.relay.produce_gate import FULL_READ_BYTES
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.requests.produce_gate import FULL_READ_BYTES
 from proxy.wire.edit import LENGTH_SIZE
 from tests.support.messages import old_messages
 from tests.support.messages.exchanges import milliseconds, opaque

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.quota.limits.limits import Limits
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from tests.support.messages.exchanges import fetch, fetched, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports
 from tests.support.stories.playbook import (

@@ -3,8 +3,8 @@
 import pytest
 
 from proxy.quota.limits.enforcement import PACE, WINDOW
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch.gate import LONGEST_WAIT_SECONDS
-from proxy.relay.traffic import Traffic
 from tests.support.messages.exchanges import chunks, fetch, fetched
 from tests.support.messages.kio_messages import Ports, framed
 from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay

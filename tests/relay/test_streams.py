@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
-from proxy.relay.responses import STREAM_BYTES
-from proxy.relay.traffic import Traffic
+from proxy.relay.responses.responses import STREAM_BYTES
 from tests.support.messages.exchanges import TOPIC, fetch, fetch_response, fetched, opaque, responded
 from tests.support.messages.kio_messages import parts_of, response_frame
 from tests.support.messages.large_responses import large_fetch_response

@@ -7,8 +7,8 @@ from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits.enforcement import WINDOW
 from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
-from proxy.relay.traffic import Traffic
-from proxy.relay.unsupported_version import unsupported_api_versions
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from proxy.wire.fetch_rewrite import fetch_response
 from tests.support.messages.exchanges import (
     api_versions,

@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, TOPIC_PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.cursor import NO_ID
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import (

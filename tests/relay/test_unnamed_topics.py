@@ -15,9 +15,9 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import UNKNOWN_TOPIC
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
-from proxy.relay.traffic import Traffic
-from proxy.relay.unnamed_topics import FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS, NAMES_SECONDS
+from proxy.relay.requests.unnamed_topics import FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS, NAMES_SECONDS
 from proxy.wire.edit import LENGTH_SIZE
 from tests.support.messages.kio_messages import Ports
 from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine

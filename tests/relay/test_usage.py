@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from proxy.quota.limits.resources import NO_RESOURCES
 from proxy.quota.usage import UsageLedger
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.cursor import NO_PARTITION
 from tests.relay.test_rejecting import COLD, HOT, REJECTING, over, request, response
 from tests.relay.test_streams import pass_on

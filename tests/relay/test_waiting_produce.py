@@ -6,7 +6,7 @@ from proxy.quota.limits.enforcement import OBSERVE
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.edit import uvarint
 from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.exchanges import produce, produced

@@ -18,9 +18,9 @@ TESTED_BY: Final[Mapping[str, str]] = {
     # A story of a session needs a whole relay.
     "proxy/relay/fetch/sessions.py": "tests/relay/test_fetch_sessions.py",
     # The libraries of the admin port are imported when it is used.
-    "proxy/server/admin_site.py": "tests/unit/proxy/server/test_admin_port.py",
+    "proxy/server/admin_port/site.py": "tests/unit/proxy/server/admin_port/test_admin_port.py",
     # A scrape of a real proxy has every family.
-    "proxy/server/admin_metrics.py": "tests/integration/test_admin_port.py",
+    "proxy/server/admin_port/metrics.py": "tests/integration/test_admin_port.py",
     # The sums and rows of all workers need real workers.
     "proxy/server/workers/pages.py": "tests/integration/test_workers.py",
     "proxy/server/workers/site.py": "tests/unit/proxy/server/workers/test_supervisor.py",
@@ -35,7 +35,7 @@ UNTESTED: Final[Mapping[str, str]] = {
     "proxy/__main__.py": "calls the command",
     "proxy/admin/broker.py": "a protocol and its values, without code",
     "proxy/admin/rejected.py": "one exception",
-    "proxy/server/admin_sources.py": "values without code",
+    "proxy/server/admin_port/sources.py": "values without code",
     "proxy/server/connection/host.py": "a protocol without code",
     "proxy/server/connection/origin.py": "values without code",
     "proxy/telemetry/metrics/listeners.py": "a protocol without code",

@@ -30,9 +30,9 @@ from proxy.admin.messages.fields import (
 )
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
-from proxy.wire.apis import RequestHeader
+from proxy.wire.apis.api import RequestHeader
+from proxy.wire.apis.intercepted import InterceptedApi
 from proxy.wire.edit import count
-from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
 ALTER_CONFIGS: Final = InterceptedApi(api_keys.ALTER_CONFIGS, newest=2, flexible_from=2)

@@ -20,9 +20,9 @@ from proxy.admin.messages.fields import (
 )
 from proxy.admin.yielder import SLICE, Yielder
 from proxy.wire import api_keys
+from proxy.wire.apis.intercepted import InterceptedApi
 from proxy.wire.edit import count, i16, i32, string
 from proxy.wire.errors import Malformed
-from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
 DESCRIBE_CLIENT_QUOTAS: Final = InterceptedApi(api_keys.DESCRIBE_CLIENT_QUOTAS, newest=1, flexible_from=1)

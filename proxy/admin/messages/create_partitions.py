@@ -6,9 +6,9 @@ from proxy.admin.messages.fields import skip_tags, write_message, write_nullable
 from proxy.admin.messages.topics import TopicFields, TopicsApi, skip_assignments
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
+from proxy.wire.apis.intercepted import InterceptedApi
 from proxy.wire.edit import i16
 from proxy.wire.error_codes import INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR
-from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
 

@@ -21,9 +21,9 @@ from proxy.admin.messages.fields import (
 from proxy.admin.messages.topics import Topic, TopicFields, TopicsApi, TopicsRequest, skip_assignments
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
+from proxy.wire.apis.intercepted import InterceptedApi
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import count, i16, i32, string
-from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
 MESSAGE_FROM: Final = 1

@@ -6,8 +6,8 @@ from proxy.admin.messages.fields import skip_tags, write_tags
 from proxy.admin.messages.topics import NEVER, Topic, TopicFields, TopicsApi, TopicsRequest
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
+from proxy.wire.apis.intercepted import InterceptedApi
 from proxy.wire.edit import count, i16, i32, string
-from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
 _NO_OFFSET: Final = b"\xff" * 8

@@ -10,9 +10,9 @@ from proxy.admin.messages.fields import read_nullable, skip_tags, write_message,
 from proxy.admin.messages.topics import NEVER, TopicFields, TopicsApi
 from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
+from proxy.wire.apis.intercepted import InterceptedApi
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import i16
-from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
 MESSAGE_FROM: Final = 5

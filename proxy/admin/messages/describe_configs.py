@@ -27,9 +27,9 @@ from proxy.admin.messages.fields import (
 from proxy.admin.yielder import Yielder
 from proxy.quota.limits.resources import BOOLEAN, LIST, LONG, STRING
 from proxy.wire import api_keys
-from proxy.wire.apis import RequestHeader
+from proxy.wire.apis.api import RequestHeader
+from proxy.wire.apis.intercepted import InterceptedApi
 from proxy.wire.edit import count, string
-from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
 DESCRIBE_CONFIGS: Final = InterceptedApi(api_keys.DESCRIBE_CONFIGS, newest=4, flexible_from=4)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from proxy.wire.apis import RequestHeader
+from proxy.wire.apis.api import RequestHeader
 from proxy.wire.edit import i16, i32, string, uvarint
 from proxy.wire.reader import Reader, text
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from proxy.admin.messages.fields import frame, open_request, open_response, read_nullable, skip_tags
 from proxy.admin.yielder import Yielder
-from proxy.wire.apis import RequestHeader
+from proxy.wire.apis.api import RequestHeader
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import count, i16, string
 from proxy.wire.reader import Reader

@@ -12,10 +12,10 @@ from typing import Final
 from proxy.admin.messages.fields import frame, open_request, open_response, skip_tags, write_tags
 from proxy.admin.yielder import Yielder
 from proxy.upstream.partitions import TopicKey
-from proxy.wire.apis import RequestHeader
+from proxy.wire.apis.api import RequestHeader
+from proxy.wire.apis.intercepted import InterceptedApi
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import count, i32
-from proxy.wire.intercepted import InterceptedApi
 from proxy.wire.reader import Reader
 
 NO_COUNT: Final = -1

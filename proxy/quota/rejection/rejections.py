@@ -19,7 +19,7 @@ from proxy.quota.measure.rates import TokenBucket
 from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejected_batches import RejectedBatches
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.batch_heads import BatchHeads
+from proxy.wire.apis.batch_heads import BatchHeads
 from proxy.wire.producer_batch import read_producer_batch
 from proxy.wire.views import Item, RequestView
 

@@ -15,16 +15,16 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_grant import FetchGrant
-from proxy.relay.bounds import ask_for_no_records, lower_max_bytes, lower_max_wait
 from proxy.relay.exchange import Exchange, local_exchange
+from proxy.relay.fetch.bounds import ask_for_no_records, lower_max_bytes, lower_max_wait
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.fetch.sessions import ALLOW, ANSWER, SESSION_MASK, WAIT, FetchSessions, GatedFetch
 from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
-from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.api_keys import FETCH
+from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.errors import Malformed
 from proxy.wire.fetch_request import is_full, read_session
 from proxy.wire.fetch_rewrite import fetch_response

@@ -23,7 +23,7 @@ from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.fetch.session import FetchSession
 from proxy.relay.id_budget import IdBudget
-from proxy.wire.api_01_fetch import after_bounds
+from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.edit import Edit, i32, replace
 from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH
 from proxy.wire.errors import Malformed

@@ -13,8 +13,9 @@ principal for such logins: the client would be free of its own user's quotas.
 
 from typing import Final, final
 
-from proxy.relay.broker_errors import BrokerErrors
 from proxy.relay.close_reasons import NO_PRINCIPAL, NOT_A_BROKER
+from proxy.relay.counters.broker_errors import BrokerErrors
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import InFlight
 from proxy.relay.login.sasl import (
@@ -27,15 +28,14 @@ from proxy.relay.login.sasl import (
     single_message,
     why_unreadable,
 )
-from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import END
-from proxy.wire.apis import RequestHeader
+from proxy.wire.apis.api import RequestHeader
+from proxy.wire.apis.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE, authentication_failed
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.error_codes import SASL_AUTHENTICATION_FAILED
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
-from proxy.wire.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE, authentication_failed
 
 NO_ERROR: Final = 0
 UNSUPPORTED_MECHANISM: Final = 33

@@ -13,9 +13,9 @@ from proxy.config.settings import Listener, Settings
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.usage import UsageLedger
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.settings import RelaySettings
-from proxy.relay.traffic import Traffic
 from proxy.security.broker_hosts import BrokerHosts
 from proxy.server.listener.admission import Admission
 from proxy.server.listener.client_identification import login_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
-from proxy.server.log_limit import LogLimit
+from proxy.server.logs.log_limit import LogLimit
 
 log = logging.getLogger(__name__)
 

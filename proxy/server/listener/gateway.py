@@ -5,7 +5,7 @@ from typing import Final
 
 from proxy.config.settings import ConnectionLimits, Listener
 from proxy.quota.usage import UsageLedger
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.server.connection.pauses import PAUSE_REASONS
 from proxy.server.listener.discovery import BrokerDiscovery
 from proxy.server.listener.ports import BrokerPorts

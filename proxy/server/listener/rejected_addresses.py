@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from proxy.server.log_limit import LogLimit
+from proxy.server.logs.log_limit import LogLimit
 from proxy.upstream.addresses import join_address
 
 log = logging.getLogger(__name__)

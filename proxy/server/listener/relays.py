@@ -6,9 +6,9 @@ from typing import Final, Protocol
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.networks import one_spelling
 from proxy.quota.verdict import ALLOW, Verdict
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
 from proxy.relay.settings import RelaySettings
-from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses, Unchanged
 
 

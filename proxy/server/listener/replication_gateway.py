@@ -10,8 +10,8 @@ import asyncio
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.quota.engines import QuotaEngines
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.settings import RelaySettings
-from proxy.relay.traffic import Traffic
 from proxy.server.listener.admission import UnlimitedAdmission
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ConfiguredBrokers

@@ -5,8 +5,8 @@ from typing import Final, Protocol
 
 from proxy.config.settings import Listener
 from proxy.quota.identity import ANONYMOUS
-from proxy.relay.traffic import Traffic
-from proxy.wire.sasl_apis import SASL_HANDSHAKE
+from proxy.relay.counters.traffic import Traffic
+from proxy.wire.apis.sasl_apis import SASL_HANDSHAKE
 
 log = logging.getLogger(__name__)
 LOG_UNREAD_EVERY_SECONDS: Final = 60.0

@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from proxy.server.admin_sources import AdminSources
-from proxy.server.garbage_collection import gc_paused
+from proxy.server.admin_port.sources import AdminSources
 from proxy.server.listener.admission import Balance
+from proxy.server.system.garbage_collection import gc_paused
 from proxy.server.workers.channel import (
     CONSOLE,
     METRICS,

@@ -9,8 +9,8 @@ from itertools import chain
 
 import msgspec
 
-from proxy.server.admin_metrics import proxy_collector
-from proxy.server.admin_sources import AdminSources
+from proxy.server.admin_port.metrics import proxy_collector
+from proxy.server.admin_port.sources import AdminSources
 from proxy.server.workers.channel import METRICS
 from proxy.telemetry.metrics.process import process_families
 from proxy.telemetry.metrics.summed import packed

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from proxy.config.settings import Admin
 from proxy.security.tls import TlsFiles
-from proxy.server.admin_http import admin_guard, serve_application
+from proxy.server.admin_port.http import admin_guard, serve_application
 from proxy.server.workers.channel import METRICS
 from proxy.server.workers.fleet import Fleet
 from proxy.server.workers.throttle_sums import SummedThrottleLog

@@ -13,10 +13,10 @@ import uvloop
 
 from proxy.config.settings import ConnectionLimits, Settings
 from proxy.security.tls import server_tls
-from proxy.server.garbage_collection import gc_paused
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.ports import listening
-from proxy.server.service_manager import ServiceManager
+from proxy.server.system.garbage_collection import gc_paused
+from proxy.server.system.service_manager import ServiceManager
 from proxy.server.workers.channel import Record
 from proxy.server.workers.connection_counts import ConnectionCounts
 from proxy.server.workers.fleet import Fleet

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from proxy.server.throttle_log import LOG_EVERY_SECONDS
+from proxy.server.logs.throttle_log import LOG_EVERY_SECONDS
 from proxy.telemetry.metrics.summed import LowThrottle
 from proxy.telemetry.replication import DOES, STATED_AT_LEAST_SECONDS
 

@@ -5,8 +5,8 @@ from typing import Final
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 
-from proxy.relay.latencies import Latencies
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.latencies import Latencies
+from proxy.relay.counters.traffic import Traffic
 from proxy.telemetry.metrics.listeners import MeteredListener
 from proxy.telemetry.metrics.series import PREFIX
 from proxy.wire.api_keys import api_name

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from proxy.quota.usage import UsageLedger
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.telemetry.topic_name_lookup import TopicNameLookup
 
 

@@ -23,12 +23,12 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
 from proxy.quota.limits.limits import Limits
 from proxy.relay.close_reasons import RelayError
+from proxy.relay.counters.traffic import Bytes
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import Intercepted
-from proxy.relay.traffic import Bytes
 from proxy.security.settings import Changes
 from proxy.upstream.responses import checked
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.errors import ProtocolError
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import Reader, text

@@ -24,8 +24,8 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.relay.close_reasons import RelayError
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
-from proxy.relay.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.topic_names import TopicNames

@@ -11,14 +11,14 @@ from kio.serial.errors import SerialError
 
 from proxy.admin.dispatch import APIS
 from proxy.upstream.responses import checked
-from proxy.wire.api_01_fetch import after_bounds
 from proxy.wire.api_keys import FETCH, PRODUCE
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
+from proxy.wire.apis.api_01_fetch import after_bounds
+from proxy.wire.apis.rejected_partitions import cut as cut_partitions
 from proxy.wire.cursor import NO_ID
 from proxy.wire.errors import ProtocolError
 from proxy.wire.fetch_request import read_fetch_request
 from proxy.wire.reader import Reader, text
-from proxy.wire.rejected_partitions import cut as cut_partitions
 from proxy.wire.views import RequestView
 from tests.fuzz.harness import Data, Target, cut
 from tests.support.messages.kio_messages import decode, framed, request_frame, request_type, versions

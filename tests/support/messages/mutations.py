@@ -9,10 +9,10 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.usage import UsageLedger
+from proxy.relay.counters.traffic import Bytes
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import Intercepted
-from proxy.relay.traffic import Bytes
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader, text
 from tests.support.messages.kio_messages import (

@@ -3,11 +3,11 @@
 from typing import Final
 
 from proxy.admin.dispatch import APIS
+from proxy.relay.counters.traffic import Bytes
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.traffic import Bytes
-from proxy.wire.api_01_fetch import after_bounds
-from proxy.wire.apis import Api, read_request_header
+from proxy.wire.apis.api import Api, read_request_header
+from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
 from proxy.wire.fetch_request import FetchRequest, read_fetch_request

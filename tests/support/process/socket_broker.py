@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from kio.schema.errors import ErrorCode
 
 from proxy.wire.api_keys import API_VERSIONS
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import (

@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from proxy.admin.broker import Broker
 from proxy.upstream.partition_counts import PartitionCounts
 from proxy.upstream.partitions import Partitions
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
 from tests.support.messages.configs import ALTER, DESCRIBE, INCREMENTAL, Resource

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from tests.support.messages.exchanges import LENGTH_FIELD, chunks, fetch, fetched, produce, produced
 from tests.support.messages.kio_messages import Ports
 from tests.support.stories.playbook import START, RelayDriver, drive

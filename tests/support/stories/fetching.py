@@ -11,8 +11,8 @@ from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch.sessions import SESSION_MASK, FetchSessions
-from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import FETCH
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import milliseconds, record_batch

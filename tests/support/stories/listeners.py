@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from proxy.quota.usage import UsageLedger
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 
 ID: Final = bytes(range(16))
 OTHER_ID: Final = bytes(range(1, 17))

@@ -7,8 +7,8 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
-from proxy.relay.traffic import Traffic
 from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import Ports, read_frame, response_frame, response_type
 from tests.support.messages.logins import AUTHENTICATE, RAW, handshake, handshaken, message, replied

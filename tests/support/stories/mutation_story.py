@@ -18,7 +18,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.usage import UsageLedger
 from proxy.upstream.partition_counts import PartitionCounts, TopicDefaults
 from proxy.upstream.partitions import Partitions, RecentMutations, TopicKey
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import read_frame, request_frame, request_type, response_type

@@ -1,9 +1,9 @@
 """Relays for tests of what moves their bytes."""
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
 from proxy.relay.settings import RelaySettings
-from proxy.relay.traffic import Traffic
 from tests.support.messages.kio_messages import Ports
 
 

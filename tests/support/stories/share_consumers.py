@@ -10,7 +10,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.api_keys import SHARE_FETCH
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (

@@ -12,7 +12,7 @@ from proxy.cli.check import read_configuration
 from proxy.cli.main import main
 from proxy.config.settings import ConnectionLimits
 from proxy.quota.kinds import load_kinds
-from proxy.server.descriptors import FILES_PER_CONNECTION, OTHER_FILES
+from proxy.server.system.descriptors import FILES_PER_CONNECTION, OTHER_FILES
 
 ROOT = Path(__file__).parents[3]
 UNIT = ROOT / "deploy/systemd/quota-proxy.service"

@@ -19,7 +19,7 @@ Fetch and to ShareFetch. The actions of a topic:
                wait.
 
 The topic <default> has the limit of all topics without their own, except internal ones. A Produce request
-with topic ids that the proxy does not know yet waits for the names (proxy.relay.unnamed_topics).
+with topic ids that the proxy does not know yet waits for the names (proxy.relay.requests.unnamed_topics).
 """
 
 from typing import Final, final

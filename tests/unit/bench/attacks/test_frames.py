@@ -3,7 +3,7 @@
 import pytest
 
 from bench.attacks import frames
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import read_frame, request_type
 

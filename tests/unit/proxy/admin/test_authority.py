@@ -10,7 +10,7 @@ from proxy.admin.authority import Authority, ClientRights, Rights
 from proxy.quota.identity import Identity
 from proxy.relay.close_reasons import RelayError
 from proxy.security.settings import Changes
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import read_frame, request_type, response_frame, response_type

@@ -15,13 +15,13 @@ from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.quota import LONG, QuotaKey
+from proxy.relay.counters.traffic import Bytes
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import Intercepted
-from proxy.relay.traffic import Bytes
 from proxy.security.settings import Changes
 from proxy.store.quota_store import QuotaStore
 from proxy.wire.api_keys import SASL_AUTHENTICATE, SASL_HANDSHAKE
-from proxy.wire.apis import Api, read_request_header
+from proxy.wire.apis.api import Api, read_request_header
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import Reader

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.relay.counters.traffic import Bytes
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.traffic import Bytes
 from proxy.wire.api_keys import FETCH
 from proxy.wire.edit import Edit
 from proxy.wire.frames import Frame

@@ -2,11 +2,11 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.usage import UsageLedger
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.produced_records import ProducedRecords
-from proxy.relay.traffic import Traffic
 from proxy.wire.cursor import NO_ID
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader

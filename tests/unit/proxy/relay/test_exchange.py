@@ -3,8 +3,8 @@ import pytest
 from proxy.quota.client_ids import represented
 from proxy.quota.identity import Identity
 from proxy.quota.usage import UsageLedger
+from proxy.relay.counters.traffic import Bytes, Traffic
 from proxy.relay.exchange import Client, Exchange, local_exchange, new_client
-from proxy.relay.traffic import Bytes, Traffic
 from proxy.wire.errors import Malformed
 
 

@@ -1,10 +1,10 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.counters.traffic import Bytes, Traffic
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import MAX_IN_FLIGHT, InFlight
 from proxy.relay.output import RelayOutput
-from proxy.relay.traffic import Bytes, Traffic
 from proxy.wire.errors import Malformed
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy.relay.counters.traffic import Bytes
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import (
     MAX_ALTER_QUOTAS_BYTES,
@@ -10,9 +11,8 @@ from proxy.relay.intercepted import (
     Intercepted,
     max_request_bytes,
 )
-from proxy.relay.traffic import Bytes
 from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, CREATE_TOPICS, DESCRIBE_CLIENT_QUOTAS
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
 from tests.support.messages.exchanges import opaque

@@ -1,9 +1,9 @@
 from proxy.quota.identity import Identity
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.output import RelayOutput
-from proxy.relay.traffic import Traffic
-from proxy.wire.apis import RequestHeader
+from proxy.wire.apis.api import RequestHeader
 
 
 def test_bytes_are_collected_in_order_until_the_next_call():

@@ -2,9 +2,9 @@
 
 from proxy.quota.identity import Identity
 from proxy.quota.usage import UsageLedger
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import new_client
 from proxy.relay.produced_records import SENT_AT_MOST, ProducedRecords
-from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView

@@ -16,7 +16,7 @@ from proxy.upstream.partition_counts import (
     TopicDefaults,
 )
 from proxy.upstream.partitions import Partitions
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import (
     framed,

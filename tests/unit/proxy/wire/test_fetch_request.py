@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.wire.api_01_fetch import after_bounds
+from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.errors import Short
 from proxy.wire.fetch_request import (
     FINAL_EPOCH,

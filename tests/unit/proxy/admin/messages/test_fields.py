@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.admin.messages.fields import frame, open_request, open_response, read_nullable, write_nullable
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.errors import Malformed
 from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import LENGTH, request_frame

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from proxy.admin.messages.metadata import ALLOWS_FROM, read_metadata_request, read_topic_errors
 from proxy.admin.yielder import Yielder
 from proxy.wire.api_keys import METADATA
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import (

@@ -10,7 +10,7 @@ from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, Cont
 from proxy.quota.limits.limits import Limits
 from proxy.relay.close_reasons import RelayError
 from proxy.wire.api_keys import METADATA
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
 from proxy.wire.reader import Reader

@@ -3,19 +3,19 @@
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.identity import Identity
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
-from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import FETCH
-from proxy.wire.apis import read_request_header
+from proxy.wire.apis.api import read_request_header
+from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
-from proxy.wire.registry import WITHOUT_INTERCEPTED
 from proxy.wire.views import RequestView
 from tests.support.messages.kio_messages import read_frame, response_type
 from tests.support.stories.fetching import COLD, HOT, Story, fetch

@@ -4,11 +4,11 @@ from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.throttling import LEAST_SECONDS, throttle_fetch
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
-from proxy.relay.traffic import Traffic
 from tests.support.stories.playbook import EVERYONE, START, engine
 
 # bytes charged at 1000 B/s, seconds for which the client is muted

@@ -4,8 +4,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
-from proxy.relay.traffic import Traffic
 from proxy.wire.api_keys import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import framed

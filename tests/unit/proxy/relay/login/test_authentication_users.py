@@ -4,8 +4,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.relay.close_reasons import NO_PRINCIPAL
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
-from proxy.relay.traffic import Traffic
 from tests.support.messages.exchanges import opaque
 from tests.support.messages.kio_messages import framed
 from tests.support.messages.logins import RAW, handshake, handshaken, message, replied

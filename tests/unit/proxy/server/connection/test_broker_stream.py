@@ -11,8 +11,8 @@ import pytest
 import uvloop
 
 from proxy.relay.close_reasons import RelayError
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
-from proxy.relay.traffic import Traffic
 from proxy.server.connection import broker_stream
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.splice import SPLICE

@@ -12,7 +12,7 @@ import pytest
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
-from proxy.relay.unsupported_version import unsupported_api_versions
+from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.origin import Origin
 from proxy.server.connection.pauses import (
@@ -28,7 +28,7 @@ from proxy.server.connection.pauses import (
     UNSERVED,
 )
 from proxy.wire.api_keys import API_VERSIONS
-from proxy.wire.registry import WITHOUT_INTERCEPTED
+from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import api_versions, produce
 from tests.support.messages.kio_messages import framed, request_frame, request_type
 from tests.support.stories.playbook import EVERYONE, new_relay

@@ -9,9 +9,9 @@ import pytest
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import RelayError
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
 from proxy.relay.settings import RelaySettings
-from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
 from tests.support.messages.kio_messages import Ports, request_frame
 from tests.support.messages.requests import api_versions

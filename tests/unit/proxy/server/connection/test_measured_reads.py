@@ -2,8 +2,8 @@
 
 from time import monotonic
 
+from proxy.relay.counters.traffic import Bytes
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.traffic import Bytes
 from proxy.server.connection.measured_reads import (
     LOOP_CLOCK_SECONDS,
     MEASURED_EVERY,

@@ -7,9 +7,9 @@ import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
 from proxy.relay.settings import RelaySettings
-from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
 from proxy.wire.addresses import Address, Addresses, BrokerAddress
 from proxy.wire.edit import i32, string

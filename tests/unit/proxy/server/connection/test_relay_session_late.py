@@ -10,14 +10,14 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import Resources
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
-from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import TOPIC, produce
 from tests.support.messages.kio_messages import Ports
 from tests.support.process.certificates import Authority
 from tests.support.stories.playbook import drive, engine
-from tests.unit.proxy.relay.test_late_responses import rejected
+from tests.unit.proxy.relay.responses.test_late_responses import rejected
 from tests.unit.proxy.server.connection.test_connection_ends import RESET, Host
 
 REQUEST = produce(1, size=800)

@@ -3,8 +3,8 @@
 import asyncio
 from typing import cast
 
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
-from proxy.relay.traffic import Traffic
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.measured_reads import MEASURED_EVERY
 from proxy.wire.api_keys import PRODUCE

@@ -13,12 +13,12 @@ from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
 from proxy.relay.large_frames import LargeFrames
-from proxy.server.descriptors import allow_connections
 from proxy.server.listener.admission import LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.sni_hosts import SniHosts
+from proxy.server.system.descriptors import allow_connections
 from proxy.tasks import Tasks
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.wire.addresses import BrokerAddress

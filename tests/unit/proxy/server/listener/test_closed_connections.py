@@ -6,7 +6,7 @@ import pytest
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, PRODUCE_REJECTED, RelayError
 from proxy.server.listener.closed_connections import ClosedConnections
-from proxy.server.log_limit import LINES, WINDOW_SECONDS
+from proxy.server.logs.log_limit import LINES, WINDOW_SECONDS
 
 
 def test_ends_are_counted_by_reason() -> None:

@@ -18,9 +18,9 @@ from proxy.relay.close_reasons import (
     TOO_MANY_CONNECTIONS,
     RelayError,
 )
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
 from proxy.relay.settings import RelaySettings
-from proxy.relay.traffic import Traffic
 from proxy.security.access import PLAINTEXT
 from proxy.security.settings import Principal, Tls
 from proxy.server.listener.admission import LimitedAdmission

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from proxy.config.settings import ConnectionLimits, Listener, Upstream
 from proxy.quota.usage import UsageLedger
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.security.access import PLAINTEXT
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.serving import Serving, TransportSecurity

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.server.listener.rejected_addresses import ADDRESSES_AT_MOST, AGAIN_SECONDS, RejectedAddresses
-from proxy.server.log_limit import LINES, WINDOW_SECONDS
+from proxy.server.logs.log_limit import LINES, WINDOW_SECONDS
 
 
 class Clock:

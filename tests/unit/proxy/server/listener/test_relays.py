@@ -5,8 +5,8 @@ from proxy.quota.engines import QuotaEngines
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.settings import RelaySettings
-from proxy.relay.traffic import Traffic
 from proxy.server.listener.relays import ClientRelays, ReplicationRelays
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh

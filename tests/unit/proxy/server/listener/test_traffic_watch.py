@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.config.settings import Listener, Upstream
-from proxy.relay.traffic import Traffic
+from proxy.relay.counters.traffic import Traffic
 from proxy.security.settings import Principal
 from proxy.server.listener.traffic_watch import LOG_UNREAD_EVERY_SECONDS, UnidentifiedLogins, UnreadFetches
 from proxy.wire.api_keys import SASL_HANDSHAKE

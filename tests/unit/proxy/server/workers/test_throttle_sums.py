@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from proxy.server.throttle_log import LOG_EVERY_SECONDS
+from proxy.server.logs.throttle_log import LOG_EVERY_SECONDS
 from proxy.server.workers.throttle_sums import SummedThrottleLog
 from proxy.telemetry.metrics.summed import LowThrottle
 from proxy.telemetry.replication import STATED_AT_LEAST_SECONDS

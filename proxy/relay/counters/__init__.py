@@ -1,0 +1,1 @@
+"""Counters of a listener, plain integers that a scrape reads."""

@@ -1,0 +1,1 @@
+"""The direction from the client to the broker."""

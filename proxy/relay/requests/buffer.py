@@ -1,0 +1,132 @@
+"""RequestBuffer: large requests that are read only when they are complete.
+
+Up to MAX_BUFFERED_FRAME_BYTES, each connection has its own memory. A larger Produce request uses memory that
+connections share, and waits if there is none.
+"""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import Identity
+from proxy.relay.close_reasons import SLOW_REQUEST, RelayError
+from proxy.relay.fetch.gate import FetchGate
+from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
+from proxy.relay.intercepted import max_request_bytes
+from proxy.relay.large_frames import LargeFrame, LargeFrames
+from proxy.relay.login.authentication import Authentication
+from proxy.relay.output import RelayOutput
+from proxy.relay.requests.interception import Interception
+from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
+from proxy.wire.edit import LENGTH_SIZE
+from proxy.wire.frames import Frame
+from proxy.wire.reader import NOTHING, Reader
+
+LARGE_FRAME_SECONDS: Final = 30.0
+"""A request must arrive within this time if others wait for memory. By default, clients wait no longer for a
+response (request.timeout.ms), and their time begins when they send the request.
+"""
+
+
+@final
+class RequestBuffer:
+    """The buffer of one connection, for one request at a time."""
+
+    def __init__(
+        self,
+        engine: QuotaEngine,
+        output: RelayOutput,
+        authentication: Authentication | None,
+        interception: Interception,
+        fetch_gate: FetchGate,
+        large_frames: LargeFrames,
+    ) -> None:
+        self.due_at = 0.0
+        """When the request asks for memory again, or must be complete; 0.0 for never."""
+        self._engine: Final = engine
+        self._output: Final = output
+        self._authentication: Final = authentication
+        self._interception: Final = interception
+        self._fetch_gate: Final = fetch_gate
+        self._parts: Final = FrameBuffer()
+        self._large: Final = LargeFrame(large_frames)
+        """The memory of a request with more than MAX_BUFFERED_FRAME_BYTES."""
+        self._first_part: Frame | None = None
+        """The first part of the request that waits for memory."""
+
+    def takes(self, part: Frame) -> bool:
+        """Whether a large request is read only when it is complete, because the proxy answers it or a quota
+        may remove partitions from it.
+        """
+        authentication = self._authentication
+        if authentication is not None and authentication.raw:
+            return False
+        large = part.size > MAX_BUFFERED_FRAME_BYTES
+        api_key = Reader(part.pieces, LENGTH_SIZE).i16()
+        if api_key == PRODUCE:
+            # Before the login no request uses shared memory, because a broker accepts no such request then.
+            return self._engine.rejects and not (
+                large and authentication is not None and not authentication.done
+            )
+        if large:
+            return False
+        if api_key == FETCH:
+            return self._fetch_gate.reads or self._engine.limits_fetches
+        if api_key == SHARE_FETCH:
+            return self._engine.limits_fetches
+        limited = self._engine.intercepts_limited(api_key)
+        return (limited or self._interception.covers(api_key)) and part.size <= max_request_bytes(api_key)
+
+    def begin(self, part: Frame, who: Identity, now: float) -> bool:
+        """Take the first part of a client's request. Return False if it waits for memory, until `due_at`."""
+        self.due_at = 0.0
+        if part.size > MAX_BUFFERED_FRAME_BYTES:
+            if not self._large.reserve(part.size, who):
+                self._first_part = part
+                self.due_at = now + self._large.retry_seconds
+                return False
+            self.due_at = now + LARGE_FRAME_SECONDS
+        self._parts.add(part)
+        return True
+
+    def add(self, part: Frame) -> Frame | None:
+        """Take the next part. Return the request if it is complete."""
+        return self._parts.add(part)
+
+    def take_waiting(self) -> Frame:
+        """Return the first part of the request that waits for memory. Call begin() or leave_line() next."""
+        part = self._first_part
+        assert part is not None, "it waits"
+        self._first_part = None
+        return part
+
+    def leave_line(self) -> None:
+        """End the wait for memory."""
+        self._large.leave()
+
+    def check_pace(self, now: float) -> None:
+        """Raise RelayError if a request is late and others wait for its memory."""
+        if self._large.wanted:
+            raise RelayError(
+                SLOW_REQUEST,
+                f"a request of {self._large.size} bytes has not arrived within {LARGE_FRAME_SECONDS:g} s, "
+                "and other large requests wait for its memory",
+            )
+        self.due_at = now + 1.0
+
+    def forwarded_large(self) -> None:
+        """Return the memory as soon as the broker has accepted the large request that has just been read."""
+        self._output.holds_memory = True
+        if not self._output.to_broker:
+            self.give_memory_back()
+
+    def give_memory_back(self) -> None:
+        """Note that no bytes for the broker wait to be sent."""
+        if self._output.holds_memory:
+            self._output.holds_memory = False
+            self._output.to_broker = NOTHING
+            self._large.give_back()
+
+    def end(self) -> None:
+        """The connection is over."""
+        self._large.leave()
+        self._large.give_back()

@@ -1,0 +1,37 @@
+"""RequestForwarder: gives whole requests to the broker, and counts what it gives."""
+
+from typing import Final, final
+
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.exchange import Exchange
+from proxy.relay.output import RelayOutput
+from proxy.relay.produced_records import ProducedRecords
+from proxy.wire.api_keys import PRODUCE
+from proxy.wire.edit import LENGTH_SIZE, apply, with_length
+from proxy.wire.frames import Frame
+from proxy.wire.views import RequestView
+
+
+@final
+class RequestForwarder:
+    """The forwarder of one connection. Times are the relay's `now`."""
+
+    def __init__(self, output: RelayOutput, traffic: Traffic) -> None:
+        self._output: Final = output
+        self._traffic: Final = traffic
+        self._produced: Final = ProducedRecords(traffic)
+
+    def forward(self, frame: Frame, exchange: Exchange, view: RequestView | None, now: float) -> None:
+        """Forward a whole request with its edits; `view` is None if the proxy does not read it."""
+        exchange.sent_at = now
+        if view is None or not view.edited:
+            self._output.send_to_broker(frame.pieces)
+        else:
+            edits = with_length(view.edits, frame.size - LENGTH_SIZE)
+            self._output.send_to_broker(apply(frame.pieces, edits))
+        if exchange.api_key == PRODUCE and view is not None and self._traffic.want_items:
+            self._produced.send(exchange.client, view)
+
+    def end(self, first: Exchange | None) -> None:
+        """The connection is over: `first` is the oldest request in flight."""
+        self._produced.abandon(first)

@@ -1,0 +1,172 @@
+"""RequestParser: parses a request into the view that quotas and edits use."""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.close_reasons import NOT_A_BROKER, PRODUCE_REJECTED, RelayError
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.cut_through import CutThrough
+from proxy.relay.exchange import Client
+from proxy.wire.api_keys import CHANGES_OF_CLIENTS, LISTS, PRODUCE, api_name
+from proxy.wire.apis.api import Api, RequestHeader
+from proxy.wire.apis.registry import ApiTable
+from proxy.wire.cursor import HEAD, Cursor
+from proxy.wire.edit import LENGTH_SIZE
+from proxy.wire.errors import Malformed, Short
+from proxy.wire.frames import Frame
+from proxy.wire.protected_topics import ProtectedTopics
+from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.views import RequestView
+
+PROTECTED: Final = "a large Produce request writes to a topic of the proxy"
+
+
+@final
+class RequestParser:
+    """The parser of one connection. Raises ProtocolError if a request does not parse."""
+
+    def __init__(
+        self,
+        engine: QuotaEngine,
+        traffic: Traffic,
+        apis: ApiTable,
+        protected: ProtectedTopics | None,
+        between_brokers: bool,
+    ) -> None:
+        self.reader: Final = Reader(NOTHING)
+        self._cursor: Final = Cursor()
+        """Both read every request that is there as a whole, one after the other."""
+        self.body_at = 0
+        """The offset of the body in the frame of the last Produce request."""
+        self._engine: Final = engine
+        self._traffic: Final = traffic
+        self._protected: Final = protected
+        self._between_brokers: Final = between_brokers
+        self._apis: Final = apis.read_between_brokers if between_brokers else apis.read
+
+    def api(self, header: RequestHeader) -> Api | None:
+        """The API of a request; None if the proxy does not read it."""
+        if header.api_key >= len(self._apis):
+            return None
+        api = self._apis[header.api_key]
+        if api is None or not self._between_brokers or api.oldest <= header.api_version <= api.newest:
+            return api
+        self._traffic.unread_fetches += 1
+        return None
+
+    def unread(self, frame: Frame, header: RequestHeader, client: Client) -> RequestView | None:
+        """Return the view of a request whose body is not read; None if no quota needs it.
+
+        Raises RelayError if the client must be a broker, and no broker sends such a request.
+        """
+        if self._between_brokers and header.api_key in CHANGES_OF_CLIENTS:
+            raise RelayError(NOT_A_BROKER, f"brokers do not send {api_name(header.api_key)}")
+        if not self._engine.covers(header.api_key):
+            return None
+        size = frame.size - LENGTH_SIZE
+        client_id = client.client_id
+        return RequestView(
+            header.api_key, header.api_version, header.correlation_id, client_id, size, cursor=self._cursor
+        )
+
+    def read(
+        self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api
+    ) -> RequestView:
+        """Return the view of a request, as far as it has arrived; `reader` is behind its client id.
+
+        Raises RelayError if a request that is cut through writes to a protected topic.
+        """
+        version = header.api_version
+        view = RequestView(
+            header.api_key,
+            version,
+            header.correlation_id,
+            client.client_id,
+            frame.size - LENGTH_SIZE,
+            flexible=version >= api.flexible_from,
+            want_items=self._traffic.want_items or self._engine.wants_items(header.api_key),
+            cursor=self._next_cursor(frame),
+        )
+        view.partial = not frame.complete
+        if view.flexible:
+            reader.skip_tags()
+        if header.api_key == PRODUCE:
+            view.rejectable = self._engine.rejects
+            view.protected_topics = self._protected
+            self.body_at = reader.offset
+        try:
+            api.read_request(reader, view)
+        except Short:
+            if frame.complete or view.cursor.phase == HEAD:
+                raise
+        return self._with_items(frame, api, view) if view.names_protected else view
+
+    def _next_cursor(self, frame: Frame) -> Cursor:
+        """The cursor for a request: a new one if it is cut through, and outlives this call."""
+        if not frame.complete:
+            return Cursor()
+        self._cursor.start()
+        return self._cursor
+
+    def _with_items(self, frame: Frame, api: Api, view: RequestView) -> RequestView:
+        """Return the view of a Produce request to a protected topic, read again with its items.
+
+        Raises RelayError if the request is cut through: the proxy cannot answer a part of it, and a broker
+        does not respond to a request without its end.
+        """
+        if view.partial:
+            raise RelayError(PRODUCE_REJECTED, PROTECTED)
+        if view.want_items:
+            return view
+        again = RequestView(
+            view.api_key,
+            view.api_version,
+            view.correlation_id,
+            view.client_id,
+            view.size,
+            flexible=view.flexible,
+            want_items=True,
+        )
+        again.protected_topics = view.protected_topics
+        again.rejectable = view.rejectable
+        api.read_request(Reader(frame.pieces, self.body_at), again)
+        return again
+
+    def read_on(self, cut: CutThrough, api: Api, view: RequestView, complete: bool) -> None:
+        """Read the next part of a request that is cut through; `complete`: it is the last part.
+
+        Raises RelayError if the request writes to a protected topic.
+        """
+        if view.cursor.done:
+            return
+        try:
+            api.read_request(cut.reader, view)
+        except Short:
+            if complete:
+                raise
+        if view.names_protected:
+            raise RelayError(PRODUCE_REJECTED, PROTECTED)
+
+
+def check_list(frame: Frame, max_bytes: int) -> None:
+    """Raise Malformed if a request of more than `max_bytes`, which has begun to arrive, lists partitions,
+    topics or groups.
+    """
+    api_key = Reader(frame.pieces, LENGTH_SIZE).i16()
+    if api_key in LISTS:
+        raise Malformed(
+            f"{api_name(api_key)} has {frame.size} bytes; limits.max_list_request_bytes is {max_bytes}"
+        )
+
+
+def unread_body(frame: Frame, header: RequestHeader, client: Client, api: Api) -> RequestView:
+    """Return the view of a request whose body is not read."""
+    version = header.api_version
+    return RequestView(
+        header.api_key,
+        version,
+        header.correlation_id,
+        client.client_id,
+        frame.size - LENGTH_SIZE,
+        flexible=version >= api.flexible_from,
+    )

@@ -1,0 +1,271 @@
+"""Requests: the direction from the client to the broker."""
+
+from typing import Final, final
+
+from mypy_extensions import i64 as native
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.exchange import Client, Exchange, local_exchange
+from proxy.relay.fetch.gate import FetchGate
+from proxy.relay.fetch.sessions import SESSION_MASK
+from proxy.relay.id_budget import IdBudget
+from proxy.relay.inflight import InFlight
+from proxy.relay.login.authentication import Authentication
+from proxy.relay.modes import (
+    BUFFERING,
+    CLOSING,
+    CUTTING_THROUGH,
+    MEMORY_WAITING,
+    READING,
+    REQUEST_TRANSITIONS,
+    Mode,
+)
+from proxy.relay.output import RelayOutput
+from proxy.relay.read_turns import FREE_REQUESTS
+from proxy.relay.requests.admission import RequestAdmission
+from proxy.relay.requests.buffer import RequestBuffer
+from proxy.relay.requests.interception import Interception
+from proxy.relay.requests.parser import RequestParser, check_list, unread_body
+from proxy.relay.requests.produce_gate import FULL_READ_BYTES
+from proxy.relay.requests.sender import Sender
+from proxy.relay.requests.unsupported_version import reject_version
+from proxy.relay.settings import RelaySettings
+from proxy.wire.api_keys import METADATA, PRODUCE
+from proxy.wire.apis.api import Api, RequestHeader, read_request_header
+from proxy.wire.frames import Frame, FrameSplitter, start_reading
+from proxy.wire.reader import Reader
+
+DONE_AT_ONCE: Final = 32
+"""Requests that the relay reads without a pause although no response of the broker is due: the proxy has
+answered them, or they have no response. MAX_IN_FLIGHT does not limit these, and one read from the socket may
+have thousands.
+"""
+PAUSE_SECONDS: Final = 0.001
+"""After DONE_AT_ONCE such requests, or when all connections have read as many requests as they may in a turn
+of the event loop, the relay mutes the client for this long, and other connections have their turn. A producer
+with acks=0 may still send 32,000 requests a second.
+"""
+
+UNSUPPORTED_WEIGHT: Final = 8
+"""A request of an unsupported version counts as this many: a client sends one, and then an older version."""
+
+
+@final
+class Requests:
+    """Raises ProtocolError for faults of the client."""
+
+    def __init__(
+        self,
+        *,
+        engine: QuotaEngine,
+        traffic: Traffic,
+        in_flight: InFlight,
+        output: RelayOutput,
+        client: Client,
+        settings: RelaySettings,
+        names: IdBudget,
+        node_id: int = -1,
+        session_mask: int = SESSION_MASK,
+        authentication: Authentication | None = None,
+    ) -> None:
+        between_brokers = settings.between_brokers
+        self._traffic: Final = traffic
+        self._in_flight: Final = in_flight
+        self._output: Final = output
+        self.sender: Final = Sender(client, traffic, node_id)
+        self._authentication: Final = authentication
+        self.interception: Final = Interception(
+            engine, in_flight, output, authentication, settings.intercepted_api_keys
+        )
+        self._splitter: Final = FrameSplitter(settings.max_frame_bytes)
+        self._max_list_bytes: Final[native] = settings.max_list_bytes
+        self._parser: Final = RequestParser(
+            engine, traffic, settings.apis, settings.protected, between_brokers
+        )
+        self._reader: Final = self._parser.reader
+        self._mode: Final = Mode(REQUEST_TRANSITIONS)
+        self._weight = 1
+        """The number by which the request that is being read counts towards DONE_AT_ONCE."""
+        self._fetch_gate: Final = FetchGate(
+            engine, in_flight, names, settings.plan_turns, between_brokers, session_mask
+        )
+        self.buffer: Final = RequestBuffer(
+            engine,
+            output,
+            authentication,
+            self.interception,
+            self._fetch_gate,
+            settings.large_frames,
+        )
+        """In the modes BUFFERING and MEMORY_WAITING, it has the request that is not complete."""
+        self.admission: Final = RequestAdmission(
+            engine,
+            traffic,
+            in_flight,
+            output,
+            settings,
+            names,
+            mode=self._mode,
+            parser=self._parser,
+            fetch_gate=self._fetch_gate,
+            buffer=self.buffer,
+        )
+        """In the other modes but READING, it has the request."""
+        self._turns: Final = settings.read_turns
+        self._more_waits = False
+        """Whether the client has probably sent more bytes than have been read."""
+        self.first_request_seen = False
+        """Whether a request has been read."""
+        self.sends_unanswered = False
+        """Whether the last Produce request had acks=0."""
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the next frame may be read. The rest of a frame may be read at any time."""
+        mode = self._mode.now
+        if mode in (READING, CLOSING):
+            in_flight = self._in_flight
+            return in_flight.muted_until == 0.0 and not in_flight.awaiting_response and not in_flight.full
+        return mode in (BUFFERING, CUTTING_THROUGH)
+
+    @property
+    def wake_at(self) -> float:
+        """When wake() is due; 0.0 for never."""
+        mode = self._mode.now
+        if mode == READING:
+            return 0.0
+        return self.buffer.due_at if mode in (MEMORY_WAITING, BUFFERING) else self.admission.wake_at
+
+    @property
+    def follower(self) -> tuple[int, int] | None:
+        """The node id of the follower at the client's end, and the number of messages that it lacks."""
+        return self._fetch_gate.follower
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether bytes of a request have arrived that have not been forwarded."""
+        return self._splitter.buffered > 0 or self._splitter.in_frame
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes from the client."""
+        self._traffic.total.bytes_in += len(data)
+        self._more_waits = len(data) >= FULL_READ_BYTES
+        self._splitter.feed(data)
+
+    def read(self, now: float) -> None:
+        """Read the requests that the client has sent, as far as they may be read."""
+        if self._mode.now == CLOSING and self.may_read:
+            raise self.admission.closing_error
+        if self._mode.now == MEMORY_WAITING and now >= self.buffer.due_at:
+            self._ask_for_memory_again(now)
+        in_flight = self._in_flight
+        done = 0
+        read: native = 0
+        while self.may_read:
+            frame = self._splitter.next()
+            if frame is None:
+                self.admission.produce_gate.all_read(self._more_waits, now)
+                return
+            due = in_flight.count
+            if self._mode.now == CUTTING_THROUGH:
+                self.admission.read_on(frame, now)
+            elif self._mode.now == BUFFERING:
+                self._read_buffered(frame, now)
+            elif frame.size > self._max_list_bytes:
+                check_list(frame, self._max_list_bytes)
+                self._begin(frame, now)
+            else:
+                self._begin(frame, now)
+            if frame.complete and in_flight.count <= due:
+                done += self._weight
+                self._weight = 1
+                if done >= DONE_AT_ONCE:
+                    in_flight.mute(now + PAUSE_SECONDS)
+            read += 1
+            if read >= FREE_REQUESTS and not self._turns.take(now):
+                in_flight.mute(now + PAUSE_SECONDS)
+
+    def _begin(self, frame: Frame, now: float) -> None:
+        """Read a request, or the first part of a large one."""
+        if not frame.complete and self.buffer.takes(frame):
+            self._begin_buffering(frame, now)
+        else:
+            self._read_request(frame, now)
+
+    def _begin_buffering(self, part: Frame, now: float) -> None:
+        self._mode.change(BUFFERING if self.buffer.begin(part, self.sender.client, now) else MEMORY_WAITING)
+
+    def _ask_for_memory_again(self, now: float) -> None:
+        """Continue with the request that waits for memory; quotas may have stopped rejecting meanwhile."""
+        part = self.buffer.take_waiting()
+        self._mode.change(READING)
+        if self.buffer.takes(part):
+            self._begin_buffering(part, now)
+        else:
+            self.buffer.leave_line()
+            self._read_request(part, now)
+
+    def _read_buffered(self, part: Frame, now: float) -> None:
+        frame = self.buffer.add(part)
+        if frame is None:
+            return
+        self._mode.change(READING)
+        self._read_request(frame, now)
+        self.admission.end_buffered(part)
+
+    def _read_request(self, frame: Frame, now: float) -> None:
+        if self._authentication is not None and self._authentication.takes_bare(frame, self.sender.client):
+            self._output.send_to_broker(frame.pieces)
+            return
+        self._dispatch(frame, start_reading(frame, self._reader), now)
+        self._reader.stop()
+
+    def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
+        header = read_request_header(reader)
+        self.first_request_seen = True
+        client = self.sender.count(header, frame.size)
+        api = self._parser.api(header)
+        if api is not None:
+            if header.api_version < api.oldest or header.api_version > api.newest:
+                response = reject_version(frame, header, api)
+                self._weight = UNSUPPORTED_WEIGHT
+                self._in_flight.add(local_exchange(header.correlation_id, client, header.api_key, response))
+            elif header.api_key == METADATA and self.interception.covers_client(METADATA, client, now):
+                whole = unread_body(frame, header, client, api)
+                self.interception.hand_out(frame, header, client, api, whole)
+            else:
+                self._read_body(frame, reader, header, client, api, now)
+        elif self._authentication is not None and self._authentication.takes(frame, header, reader, client):
+            self._output.send_to_broker(frame.pieces)
+        else:
+            request = self._parser.unread(frame, header, client)
+            if self.interception.covers(header.api_key):
+                self.interception.hand_out(frame, header, client, None, request)
+                return
+            exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
+            self.admission.take_unread(frame, exchange, reader, now)
+
+    def _read_body(
+        self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
+    ) -> None:
+        view = self._parser.read(frame, reader, header, client, api)
+        if header.api_key == PRODUCE:
+            self.sends_unanswered = view.acks == 0
+        exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)
+        self.admission.take(frame, exchange, reader, view, now)
+
+    def wake(self, now: float) -> None:
+        """Ask again for what a request waits for; read() asks again for memory. Raises RelayError if a large
+        request has not arrived in time, or has an unknown topic.
+        """
+        if self._mode.now == BUFFERING:
+            self.buffer.check_pace(now)
+        else:
+            self.admission.wake(now)
+
+    def end(self) -> None:
+        """The connection is over."""
+        self.admission.end()
+        self.buffer.end()
+        self.sender.end()

@@ -1,0 +1,47 @@
+"""Sender: the client under which the requests of a connection count, by its login and its client id."""
+
+from typing import Final, final
+
+from proxy.quota.identity import Identity
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.exchange import Client, new_client
+from proxy.wire.apis.api import RequestHeader
+
+
+@final
+class Sender:
+    """The sender of one connection. A request may change the client id, and a login the principal."""
+
+    __slots__ = ("_node_id", "_traffic", "client")
+
+    def __init__(self, client: Client, traffic: Traffic, node_id: int) -> None:
+        """`client` is released at the end; its usage is counted under the broker's `node_id`."""
+        self.client = client
+        self._traffic: Final = traffic
+        self._node_id: Final = node_id
+
+    def count(self, header: RequestHeader, size: int) -> Client:
+        """Count a request of `size` bytes, length field included; return its client."""
+        self._traffic.count_request(header.api_key)
+        client = self.client
+        if client.raw_client_id != header.raw_client_id:
+            client = self._become(new_client(client, header.raw_client_id, self._traffic, self._node_id))
+        client.traffic.bytes_in += size
+        if client.usage is not None:
+            client.usage.count_request(header.api_key, size)
+        return client
+
+    def rename(self, principal: str) -> None:
+        """The client has logged in as this user."""
+        if self.client.principal != principal:
+            who = Identity(principal, "", self.client.address)
+            self._become(new_client(who, self.client.raw_client_id, self._traffic, self._node_id))
+
+    def _become(self, client: Client) -> Client:
+        self._traffic.release(self.client.traffic)
+        self.client = client
+        return client
+
+    def end(self) -> None:
+        """The connection is over."""
+        self._traffic.release(self.client.traffic)

@@ -1,0 +1,1 @@
+"""The direction from the broker to the client."""

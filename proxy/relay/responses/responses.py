@@ -1,0 +1,378 @@
+"""Responses: the direction from the broker to the client."""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.relay.close_reasons import BROKER_CLOSED, RelayError
+from proxy.relay.counters.broker_errors import BrokerErrors
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.cut_through import CutThrough
+from proxy.relay.exchange import Exchange
+from proxy.relay.frame_buffer import FrameBuffer
+from proxy.relay.id_budget import IdBudget
+from proxy.relay.inflight import InFlight
+from proxy.relay.login.authentication import Authentication
+from proxy.relay.modes import (
+    AWAITING_PORTS,
+    BUFFERING,
+    COLLECTING,
+    CUTTING_THROUGH,
+    READING,
+    RESPONSE_TRANSITIONS,
+    Mode,
+)
+from proxy.relay.output import RelayOutput
+from proxy.relay.produced_records import ProducedRecords
+from proxy.relay.responses.charges import ResponseCharges
+from proxy.relay.responses.cut_through import ResponseCutThrough
+from proxy.relay.responses.late_responses import LateResponses, read_unsent
+from proxy.relay.responses.withheld_responses import WithheldResponses
+from proxy.wire.addresses import Addresses, UnknownBrokers
+from proxy.wire.api_keys import PRODUCE
+from proxy.wire.apis.api import Api
+from proxy.wire.apis.rejected_partitions import restore
+from proxy.wire.cursor import Cursor
+from proxy.wire.edit import LENGTH_SIZE, apply, with_length
+from proxy.wire.error_codes import appended
+from proxy.wire.errors import Malformed
+from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
+from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.views import RequestView, ResponseView
+
+FIRST_PART_BYTES: Final = 4096
+"""A large response is forwarded when this many bytes have arrived: enough for its header and the fields
+before its topics.
+"""
+STREAM_BYTES: Final = 64 << 10
+"""A response of this size or more is forwarded while it arrives, if the proxy reads nothing in it: its bytes
+are still in the processor's cache. For smaller responses, the additional calls cost more than that saves.
+"""
+MAX_RESPONSE_BYTES: Final = 2**31 - 1
+
+
+@final
+class Responses:
+    """Raises ProtocolError for faults of the broker."""
+
+    def __init__(
+        self,
+        engine: QuotaEngine,
+        traffic: Traffic,
+        in_flight: InFlight,
+        output: RelayOutput,
+        *,
+        addresses: Addresses,
+        names: IdBudget,
+        errors: BrokerErrors,
+        authentication: Authentication | None = None,
+    ) -> None:
+        """`authentication`: None if logins do not name the clients."""
+        self._engine: Final = engine
+        self._charges: Final = ResponseCharges(engine, in_flight, names)
+        self._withheld: Final = WithheldResponses(engine, traffic, in_flight, names, self._charges)
+        self._traffic: Final = traffic
+        self._in_flight: Final = in_flight
+        self._output: Final = output
+        self._addresses: Final = addresses
+        self._errors: Final = errors
+        self._authentication: Final = authentication
+        self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, FIRST_PART_BYTES)
+        self._reader: Final = Reader(NOTHING)
+        self._cursor: Final = Cursor()
+        """Both read every response that is there as a whole, one after the other."""
+        self._mode: Final = Mode(RESPONSE_TRANSITIONS)
+        self._buffer: Final = FrameBuffer()
+        self._buffered: Exchange | None = None
+        """In the modes BUFFERING and COLLECTING, the exchange whose response is in the buffer."""
+        self._produced: Final = ProducedRecords(traffic)
+        self._cut_through: Final = ResponseCutThrough(
+            traffic=traffic,
+            in_flight=in_flight,
+            charges=self._charges,
+            withheld=self._withheld,
+            produced=self._produced,
+            addresses=addresses,
+            errors=errors,
+        )
+        """In the mode CUTTING_THROUGH, it has the response that is forwarded while it arrives."""
+        self._ports_given = False
+        """Whether the shell has just added all brokers that a response lacked to the table of addresses."""
+        self._awaiting: Frame | None = None
+        """The response to read again when its brokers have ports; None if that is the response that is cut
+        through.
+        """
+        self._awaiting_exchange: Exchange | None = None
+
+    def broker_reached(self, now: float) -> None:
+        """Note that the broker is connected."""
+        self._charges.responded_at = now
+
+    @property
+    def forwardable(self) -> int:
+        """The number of following bytes that may go directly to the client; see forwarded()."""
+        missing = self._splitter.missing
+        if missing == 0 or self._in_flight.delayed_until > 0.0:
+            return 0
+        # The last byte is fed, so that the end of the frame is noticed.
+        return min(self._cut_through.forwardable, missing - 1)
+
+    def forwarded(self, size: int) -> None:
+        """Note that bytes, of those that are forwardable, have gone to the client."""
+        self._traffic.total.bytes_out += size
+        self._splitter.skip_missing(size)
+        self._cut_through.forwarded(size)
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Take bytes from the broker."""
+        self._traffic.total.bytes_out += len(data)
+        self._splitter.feed(data)
+        self._read(now)
+
+    def _read(self, now: float) -> None:
+        while self._mode.now != AWAITING_PORTS:
+            frame = self._next()
+            if frame is None:
+                return
+            mode = self._mode.now
+            if mode == READING:
+                self._read_response(frame, now)
+            elif mode == CUTTING_THROUGH:
+                self._cut_through.add(frame.pieces)
+                self._read_cut(now)
+            else:
+                self._add_to_buffer(frame, now)
+            if frame.complete:
+                self._charges.responded_at = now
+
+    def _next(self) -> Frame | None:
+        self._splitter.whole_bytes = STREAM_BYTES if self._in_flight.streams else CUT_THROUGH_BYTES
+        return self._splitter.next()
+
+    def _read_response(self, frame: Frame, now: float) -> None:
+        authentication = self._authentication
+        if authentication is not None and authentication.takes_response(frame):
+            self._in_flight.send(frame.pieces)
+            self._in_flight.send_local()
+            return
+        self._dispatch(frame, start_reading(frame, self._reader), now)
+        self._reader.stop()
+
+    def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
+        exchange = self._in_flight.take_response(reader.i32())
+        if exchange.local:
+            if frame.complete:
+                self._collect(exchange, frame, now)
+            else:
+                self._start_buffering(COLLECTING, exchange, frame)
+        elif (exchange.rejection is not None or exchange.silent) and not frame.complete:
+            # Partitions will be added, and its length must include them; or nothing of it is forwarded.
+            self._start_buffering(BUFFERING, exchange, frame)
+            self._in_flight.begin_response()
+        else:
+            self._read_header(frame, reader, exchange, now)
+
+    def _start_buffering(self, mode: int, exchange: Exchange, part: Frame) -> None:
+        self._mode.change(mode)
+        self._buffered = exchange
+        self._buffer.add(part)
+
+    def _add_to_buffer(self, part: Frame, now: float) -> None:
+        frame = self._buffer.add(part)
+        exchange = self._buffered
+        if frame is None or exchange is None:
+            return
+        collected = self._mode.now == COLLECTING
+        self._buffered = None
+        self._mode.change(READING)
+        if collected:
+            self._collect(exchange, frame, now)
+        else:
+            self._in_flight.end_response()
+            reader = Reader(frame.pieces, LENGTH_SIZE)
+            reader.i32()  # correlation_id
+            self._read_header(frame, reader, exchange, now)
+
+    def _collect(self, exchange: Exchange, frame: Frame, now: float) -> None:
+        """Output a response to a request of the proxy."""
+        payload = b"".join(frame.pieces)
+        # receive() has counted these bytes, but they are not for the client.
+        self._traffic.total.bytes_out -= len(payload)
+        self._output.add_broker_response(payload[LENGTH_SIZE:])
+        if exchange.request is not None:
+            # It used the broker's time as if the client had sent the request.
+            view = ResponseView(
+                exchange.request.api_version, False, frame.size - LENGTH_SIZE, cursor=self._cursor
+            )
+            exchange.throttled_until = self._charges.charge(exchange, exchange.request, view, now)
+
+    def _read_header(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
+        """Read a response; the reader is behind its correlation_id."""
+        if exchange.sent_at > 0.0:
+            # A broker works on one request of a connection at a time.
+            seconds = now - max(exchange.sent_at, self._charges.responded_at)
+            self._traffic.broker_times.note(exchange.api_key, seconds)
+        if exchange.silent:
+            self._read_silent(frame, reader, exchange, now)
+            self._in_flight.count_throttle(exchange)
+            return
+        exchange.client.traffic.bytes_out += frame.size
+        usage = exchange.client.usage
+        if usage is not None:
+            usage.count_out(exchange.api_key, frame.size)
+        api = exchange.api
+        request = exchange.request
+        if api is not None and request is not None:
+            self._read_body(frame, reader, exchange, api, request, now)
+            return
+        if request is not None:
+            view = ResponseView(request.api_version, False, frame.size - reader.offset, cursor=self._cursor)
+            self._charges.charge(exchange, request, view, now)
+        if frame.complete:
+            self._in_flight.count_throttle(exchange)
+            self._in_flight.send(frame.pieces)
+            self._in_flight.send_local()
+        else:
+            self._start_cut_through(CutThrough(frame, exchange, reader, None), now)
+
+    def _read_silent(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
+        """Read the response to a Produce request of a client that expects none. Raises RelayError if the
+        broker has not appended all of its records: a broker closes the connection then.
+        """
+        self._traffic.total.bytes_out -= frame.size
+        view = read_unsent(frame, reader, exchange, self._charges, self._addresses, now)
+        request = exchange.request
+        assert view is not None, "the relay has read the request"
+        self._errors.take(exchange.api_key, view)
+        assert request is not None, "the same"
+        if self._traffic.want_items:
+            self._produced.settle(exchange.client, request, view.items)
+        self._in_flight.send_local()
+        for item in view.items:
+            if not appended(item.error_code):
+                raise RelayError(
+                    BROKER_CLOSED,
+                    f"the broker rejects records of a producer with acks=0 (error {item.error_code}), and "
+                    "closes such a connection",
+                )
+
+    def _read_body(
+        self, frame: Frame, reader: Reader, exchange: Exchange, api: Api, request: RequestView, now: float
+    ) -> None:
+        if api.flexible_response_header(request.api_version):
+            reader.skip_tags()
+        want_items = self._traffic.want_items or self._engine.wants_items(api.key)
+        rewrite = request.fetch_rewrite
+        if rewrite is not None and rewrite.reads_partitions:
+            want_items = True
+        body_size = frame.size - reader.offset
+        cursor = self._next_cursor(frame)
+        view = ResponseView(request.api_version, request.flexible, body_size, want_items, cursor)
+        if not frame.complete:
+            view.partial = True
+            self._start_cut_through(CutThrough(frame, exchange, reader, view), now)
+            return
+        try:
+            api.read_response(reader, request, view, self._addresses)
+        except UnknownBrokers as unknown:
+            self._await_ports(unknown)
+            # The splitter uses the frame object again for the next frame.
+            self._awaiting = Frame(frame.pieces, frame.size, True)
+            self._awaiting_exchange = exchange
+            self._in_flight.begin_response()
+            return
+        if view.errors is not None:
+            self._errors.take(exchange.api_key, view)
+        if self._withheld.withhold(frame, exchange, request, view, now):
+            self._traffic.total.bytes_out -= frame.size
+            if exchange.client.usage is not None:
+                exchange.client.usage.count_out(exchange.api_key, -frame.size)
+            self._in_flight.send_local()
+            return
+        if exchange.rejection is not None:
+            restore(frame.pieces, frame.size - view.body_size, view, exchange.rejection)
+        self._charges.settle(exchange, request, view, now)
+        if exchange.throttled_seconds > 0.0:
+            self._in_flight.count_throttle(exchange)
+        pieces = frame.pieces
+        if view.edited:
+            pieces = apply(pieces, with_length(view.edits, frame.size - LENGTH_SIZE))
+        self._in_flight.send(pieces)
+        if self._traffic.want_items:
+            self._count_items(exchange, request, view)
+        self._in_flight.send_local()
+
+    def _next_cursor(self, frame: Frame) -> Cursor:
+        """The cursor for a response: a new one if it is cut through, and outlives this call."""
+        if not frame.complete:
+            return Cursor()
+        self._cursor.start()
+        return self._cursor
+
+    def _start_cut_through(self, cut: CutThrough, now: float) -> None:
+        self._mode.change(CUTTING_THROUGH)
+        self._cut_through.begin(cut)
+        self._read_cut(now)
+
+    def _read_cut(self, now: float) -> None:
+        """Read and forward what has arrived of a response that is cut through."""
+        try:
+            if self._cut_through.read(now):
+                self._mode.change(READING)
+        except UnknownBrokers as unknown:
+            self._await_ports(unknown)
+
+    def _await_ports(self, unknown: UnknownBrokers) -> None:
+        if self._ports_given:
+            raise Malformed(f"a response has a broker at two addresses: {unknown}")
+        self._mode.change(AWAITING_PORTS)
+        self._output.await_ports(unknown.brokers)
+
+    def brokers_known(self, now: float) -> None:
+        """Read again the response that has waited for its brokers' ports, and continue behind it."""
+        self._ports_given = True
+        self._read_awaiting(now)
+        self._ports_given = False
+        self._read(now)
+
+    def _read_awaiting(self, now: float) -> None:
+        frame = self._awaiting
+        exchange = self._awaiting_exchange
+        if self._cut_through.active:
+            self._mode.change(CUTTING_THROUGH)
+            self._cut_through.add([])
+            self._read_cut(now)
+        elif frame is not None and exchange is not None:
+            self._mode.change(READING)
+            self._awaiting = None
+            self._awaiting_exchange = None
+            self._in_flight.end_response()
+            api = exchange.api
+            request = exchange.request
+            assert api is not None, "only responses that are read have addresses"
+            assert request is not None, "the same"
+            reader = Reader(frame.pieces, LENGTH_SIZE)
+            reader.i32()  # correlation_id
+            self._read_body(frame, reader, exchange, api, request, now)
+
+    def charge_work(self, exchange: Exchange, seconds: float, now: float) -> None:
+        """See ResponseCharges.charge_work()."""
+        self._charges.charge_work(exchange, seconds, now)
+
+    def _count_items(self, exchange: Exchange, request: RequestView, view: ResponseView) -> None:
+        if request.api_key == PRODUCE:
+            self._produced.settle(exchange.client, request, view.items)
+            return
+        self._traffic.count_out(view.items)
+        usage = exchange.client.usage
+        if usage is not None:
+            usage.divide_out(exchange.api_key, view.items)
+
+    def late(self) -> LateResponses:
+        """Return the reader of what the broker sends after end()."""
+        return LateResponses(self._splitter, self._in_flight, self._charges, self._addresses, self._errors)
+
+    def end(self) -> None:
+        """The connection is over."""
+        self._cut_through.end()
+        self._produced.abandon_one(self._buffered)
+        self._produced.abandon_one(self._awaiting_exchange)

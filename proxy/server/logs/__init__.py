@@ -1,0 +1,1 @@
+"""What the process logs about quotas and clients, a few lines at a time."""

@@ -1,0 +1,1 @@
+"""What the process arranges with the system and the interpreter: memory, descriptors, systemd."""

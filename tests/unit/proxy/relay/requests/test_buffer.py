@@ -1,0 +1,145 @@
+"""RequestBuffer: which requests have to be whole, and whose memory they use."""
+
+import pytest
+
+from proxy.quota.identity import Identity
+from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
+from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from proxy.relay.close_reasons import RelayError
+from proxy.relay.counters.broker_errors import BrokerErrors
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.fetch.gate import FetchGate
+from proxy.relay.fetch.plan_turns import PlanTurns
+from proxy.relay.fetch.sessions import SESSION_MASK
+from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
+from proxy.relay.id_budget import IdBudget
+from proxy.relay.inflight import InFlight
+from proxy.relay.intercepted import MAX_INTERCEPTED_REQUEST_BYTES
+from proxy.relay.large_frames import LargeFrames
+from proxy.relay.login.authentication import Authentication, Login
+from proxy.relay.output import RelayOutput
+from proxy.relay.requests.buffer import LARGE_FRAME_SECONDS, RequestBuffer
+from proxy.relay.requests.interception import Interception
+from proxy.wire.api_keys import FETCH, METADATA, PRODUCE, SHARE_FETCH
+from proxy.wire.frames import Frame
+from proxy.wire.topic_names import TopicNames
+from tests.support.messages.exchanges import TOPIC, opaque
+from tests.support.stories.playbook import EVERYONE, START, engine
+
+WHO = Identity("alice", "c", "10.0.0.1")
+
+OWN = 42
+MIB = 1 << 20
+LARGE = MAX_BUFFERED_FRAME_BYTES + 1
+REJECTING = Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
+LIMITED = {EVERYONE: {"consumer_byte_rate": 1000.0}}
+
+
+class Side:
+    def __init__(self, quotas=None, resources=NO_RESOURCES, *, logs_in=False, frames=None):
+        traffic = Traffic()
+        self.output = RelayOutput()
+        quota_engine = engine(quotas or {}, resources=resources)
+        in_flight = InFlight(quota_engine, traffic, self.output)
+        self.authentication = None
+        if logs_in:
+            self.authentication = Authentication(
+                Login("sub", ""), traffic, in_flight, "127.0.0.1", BrokerErrors(traffic, 1)
+            )
+        interception = Interception(
+            quota_engine, in_flight, self.output, self.authentication, frozenset([OWN])
+        )
+        gate = FetchGate(quota_engine, in_flight, IdBudget(TopicNames()), PlanTurns(), False, SESSION_MASK)
+        self.frames = frames or LargeFrames()
+        self.buffer = RequestBuffer(
+            quota_engine, self.output, self.authentication, interception, gate, self.frames
+        )
+
+
+def part(api_key, size=2 * MIB):
+    return Frame([opaque(1, api_key)], size, False)
+
+
+# quotas, resources, API, size, whether such a request has to be whole
+CASES = [
+    ({}, NO_RESOURCES, PRODUCE, 2 * MIB, False),
+    ({}, REJECTING, PRODUCE, 2 * MIB, True),
+    ({}, REJECTING, PRODUCE, LARGE, True),
+    ({}, NO_RESOURCES, FETCH, 2 * MIB, False),
+    (LIMITED, NO_RESOURCES, FETCH, 2 * MIB, True),
+    (LIMITED, NO_RESOURCES, FETCH, LARGE, False),
+    (LIMITED, NO_RESOURCES, SHARE_FETCH, 2 * MIB, True),
+    ({}, NO_RESOURCES, OWN, 2 * MIB, True),
+    ({}, NO_RESOURCES, OWN, MAX_INTERCEPTED_REQUEST_BYTES + 1, False),
+    ({}, NO_RESOURCES, METADATA, 2 * MIB, False),
+]
+
+
+@pytest.mark.parametrize(("quotas", "resources", "api_key", "size", "whole"), CASES)
+def test_which_requests_have_to_be_whole(quotas, resources, api_key, size, whole):
+    assert Side(quotas, resources).buffer.takes(part(api_key, size)) == whole
+
+
+@pytest.mark.parametrize(("size", "before"), [(2 * MIB, True), (LARGE, False)])
+def test_nobody_uses_shared_memory_before_the_login(size, before):
+    side = Side(resources=REJECTING, logs_in=True)
+    assert side.buffer.takes(part(PRODUCE, size)) == before
+    side.authentication.done = True
+    assert side.buffer.takes(part(PRODUCE, size))
+    side.authentication.raw = True
+    assert not side.buffer.takes(part(PRODUCE, size))
+
+
+def test_a_request_up_to_the_bound_uses_memory_of_the_connection():
+    side = Side()
+    assert side.buffer.begin(Frame([b"one"], MAX_BUFFERED_FRAME_BYTES, False), WHO, START)
+    assert (side.buffer.due_at, side.frames.reserved) == (0.0, 0)
+    whole = side.buffer.add(Frame([b"two"], MAX_BUFFERED_FRAME_BYTES, True))
+    assert whole.pieces == [b"one", b"two"]
+
+
+def test_a_larger_request_uses_shared_memory_until_the_broker_has_it():
+    side = Side()
+    assert side.buffer.begin(Frame([b"one"], LARGE, False), WHO, START)
+    assert (side.buffer.due_at, side.frames.reserved) == (START + LARGE_FRAME_SECONDS, LARGE)
+    side.output.send_to_broker([b"one"])
+    side.buffer.forwarded_large()
+    assert (side.output.holds_memory, side.frames.reserved) == (True, LARGE)
+    side.buffer.give_memory_back()
+    assert (side.output.holds_memory, side.output.to_broker, side.frames.reserved) == (False, [], 0)
+
+
+def test_a_larger_request_of_which_nothing_is_forwarded_gives_memory_back_at_once():
+    side = Side()
+    side.buffer.begin(Frame([b"one"], LARGE, False), WHO, START)
+    side.buffer.forwarded_large()
+    assert (side.output.holds_memory, side.frames.reserved) == (False, 0)
+
+
+@pytest.mark.parametrize("how", ["begins", "leaves the line", "ends"])
+def test_a_request_without_memory_waits_in_line(how):
+    frames = LargeFrames(LARGE)
+    first, second = Side(frames=frames), Side(frames=frames)
+    first.buffer.begin(Frame([b"one"], LARGE, False), WHO, START)
+    waiting = Frame([b"two"], LARGE, False)
+    assert not second.buffer.begin(waiting, WHO, START)
+    assert START < second.buffer.due_at < START + LARGE_FRAME_SECONDS
+    with pytest.raises(RelayError):
+        first.buffer.check_pace(START + LARGE_FRAME_SECONDS)
+    first.buffer.end()
+    assert second.buffer.take_waiting() is waiting
+    if how == "begins":
+        assert second.buffer.begin(waiting, WHO, START + 1.0)
+    elif how == "leaves the line":
+        second.buffer.leave_line()
+    else:
+        second.buffer.end()
+    assert frames.reserved == (LARGE if how == "begins" else 0)
+    assert not frames.wanted
+
+
+def test_a_late_request_for_whose_memory_nobody_waits_goes_on():
+    side = Side()
+    side.buffer.begin(Frame([b"one"], LARGE, False), WHO, START)
+    side.buffer.check_pace(START + LARGE_FRAME_SECONDS)
+    assert side.buffer.due_at == START + LARGE_FRAME_SECONDS + 1.0

@@ -1,0 +1,90 @@
+"""Interception: which requests are handed out, and how."""
+
+import pytest
+
+from proxy.quota.identity import Identity
+from proxy.relay.counters.broker_errors import BrokerErrors
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.exchange import new_client
+from proxy.relay.inflight import InFlight
+from proxy.relay.login.authentication import Authentication, Login
+from proxy.relay.output import RelayOutput
+from proxy.relay.requests.interception import Interception
+from proxy.wire.api_keys import METADATA
+from proxy.wire.apis.api import read_request_header
+from proxy.wire.edit import LENGTH_SIZE
+from proxy.wire.errors import Malformed
+from proxy.wire.frames import Frame
+from proxy.wire.reader import Reader
+from tests.support.messages.exchanges import opaque
+from tests.support.stories.playbook import EVERYONE, START, engine
+
+OWN = 42
+REQUEST = opaque(7, OWN, 1)
+MUTATIONS = {EVERYONE: {"controller_mutation_rate": 1.0}}
+
+
+class Side:
+    def __init__(self, quotas=None, *, logs_in=False):
+        self.traffic = Traffic()
+        self.output = RelayOutput()
+        quota_engine = engine(quotas or {})
+        self.in_flight = InFlight(quota_engine, self.traffic, self.output)
+        self.authentication = None
+        if logs_in:
+            self.authentication = Authentication(
+                Login("sub", ""), self.traffic, self.in_flight, "127.0.0.1", BrokerErrors(self.traffic, 1)
+            )
+        self.interception = Interception(
+            quota_engine, self.in_flight, self.output, self.authentication, frozenset([OWN])
+        )
+        self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
+
+    def hand_out(self, *pieces, complete=True):
+        header = read_request_header(Reader([b"".join(pieces)], LENGTH_SIZE))
+        frame = Frame(list(pieces), sum(map(len, pieces)), complete)
+        self.interception.hand_out(frame, header, self.client, None, None)
+
+
+def test_the_proxy_s_own_apis_are_covered():
+    interception = Side().interception
+    assert [interception.covers(api_key) for api_key in (OWN, METADATA)] == [True, False]
+
+
+def test_nothing_is_covered_before_the_login():
+    side = Side(MUTATIONS, logs_in=True)
+    for done in (False, True):
+        side.authentication.done = done
+        assert side.interception.covers(OWN) == done
+        assert side.interception.covers_client(METADATA, side.client, START) == done
+
+
+@pytest.mark.parametrize("quotas", [{}, MUTATIONS])
+def test_a_client_s_quota_covers_metadata(quotas):
+    side = Side(quotas)
+    assert side.interception.covers_client(METADATA, side.client, START) == bool(quotas)
+
+
+@pytest.mark.parametrize("pieces", [[REQUEST], [REQUEST[:2], REQUEST[2:]], [REQUEST[:9], REQUEST[9:]]])
+def test_a_request_is_handed_out_as_one_frame(pieces):
+    side = Side()
+    side.hand_out(*pieces)
+    [taken] = side.output.intercepted
+    assert (taken.frame, taken.header.correlation_id) == (REQUEST[LENGTH_SIZE:], 7)
+    assert (taken.exchange.local, taken.exchange.client) == (True, side.client)
+    assert side.in_flight.first is taken.exchange
+
+
+def test_a_request_that_is_not_whole_is_malformed():
+    side = Side()
+    with pytest.raises(Malformed):
+        side.hand_out(REQUEST, complete=False)
+    assert side.output.intercepted == []
+
+
+def test_an_intercepted_request_is_forwarded_after_all():
+    side = Side()
+    side.hand_out(REQUEST)
+    [taken] = side.output.intercepted
+    side.interception.forward(taken.exchange, REQUEST, START)
+    assert (side.output.to_broker, taken.exchange.local, taken.exchange.sent_at) == ([REQUEST], False, START)

@@ -1,0 +1,143 @@
+"""Quotas by topic take back what a broker has not appended, though the client never sees the response."""
+
+from dataclasses import replace
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
+from proxy.quota.limits.resources import Resources
+from proxy.relay.close_reasons import BROKER_CLOSED
+from proxy.relay.counters.traffic import Traffic
+from proxy.wire.frames import CUT_THROUGH_BYTES
+from tests.support.messages.exchanges import TOPIC, opaque, produce, produced, responded
+from tests.support.messages.kio_messages import Ports, read_frame, response_frame, response_type
+from tests.support.stories.playbook import START, Playbook, drive, engine
+
+LIMITED = Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "1000"}})
+VERSIONS = [3, 8, 9, 12]
+DENIED = ErrorCode.topic_authorization_failed
+
+
+class Topic:
+    """A topic with a limit, and connections that write to it."""
+
+    def __init__(self, resources=LIMITED):
+        self.limits = engine({}, resources=resources)
+        self.traffic = Traffic(topic_partitions=True)
+
+    def connection(self):
+        return Playbook(drive(self.limits, Ports(), self.traffic))
+
+    @property
+    def used(self):
+        """The bytes that the buckets have counted."""
+        return sum(bucket.used for bucket in self.limits.live())
+
+
+def rejected(correlation_id, version=7, error=DENIED):
+    """The response of a broker that has appended nothing."""
+    response = read_frame(response_type(0, version), produced(correlation_id, version=version))
+    [topic] = response.responses
+    [partition] = topic.partition_responses
+    topic = replace(topic, partition_responses=(replace(partition, error_code=error),))
+    return response_frame(replace(response, responses=(topic,)), correlation_id)
+
+
+@pytest.mark.parametrize("version", [0, 2, *VERSIONS])
+def test_without_acks_the_proxy_requests_the_response_and_keeps_it(version):
+    topic = Topic()
+    play = topic.connection().client(produce(1, size=800, version=version, acks=0))
+    play.to_broker(produce(1, size=800, version=version, acks=1)).busy()
+    used = topic.used
+    assert used > 0
+    play.broker(produced(1, version=version)).to_client().idle()
+    assert topic.used == used
+    assert topic.traffic.total.bytes_out == 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_without_acks_what_is_not_appended_costs_nothing_and_ends_the_connection(version):
+    topic = Topic()
+    play = topic.connection().client(produce(1, size=800, version=version, acks=0))
+    play.broker_fails(rejected(1, version), reason=BROKER_CLOSED, says="error 29")
+    assert topic.used == 0
+
+
+def test_other_responses_keep_their_order():
+    play = Topic().connection().client(opaque(1), produce(2, acks=0), opaque(3), produce(4, size=200))
+    play.broker(responded(1), produced(2), responded(3), produced(4))
+    play.to_client(responded(1), responded(3), produced(4)).idle()
+
+
+@pytest.mark.parametrize("resources", [Resources({}), Resources({TOPIC: {"consumer.byte.rate": "1000"}})])
+def test_without_a_limit_by_topic_the_request_is_forwarded_as_it_is(resources):
+    request = produce(1, acks=0)
+    Topic(resources).connection().client(request).to_broker(request).idle()
+
+
+def test_a_large_request_without_acks():
+    topic = Topic()
+    asked, wanted = (produce(1, size=2 * CUT_THROUGH_BYTES, version=9, acks=acks) for acks in (0, 1))
+    play = topic.connection().client(asked[:CUT_THROUGH_BYTES]).client(asked[CUT_THROUGH_BYTES:])
+    play.to_broker(wanted)
+    assert topic.used > CUT_THROUGH_BYTES
+    play.broker_fails(rejected(1, 9), reason=BROKER_CLOSED, says="error 29")
+    assert topic.used == 0
+
+
+@pytest.mark.parametrize("acks", [-1, 0])
+def test_a_client_that_does_not_await_the_response_leaves_the_limit_to_others(acks):
+    topic = Topic()
+    play = topic.connection().client(opaque(1) + produce(2, size=800, acks=acks) + produce(3, acks=acks))
+    relay = play.relay.relay
+    relay.end()
+    assert relay.awaits_late
+    first = responded(1) + rejected(2)
+    relay.receive_late(first[:20], START)
+    relay.receive_late(first[20:], START)
+    assert relay.awaits_late
+    used = topic.used
+    assert 0 < used < 800
+    relay.receive_late(produced(3), START)
+    assert not relay.awaits_late
+    assert topic.used == used
+    relay.receive_late(b"\xff" * 50, START)  # is not read
+
+
+def test_the_rest_of_a_large_response_is_skipped():
+    topic = Topic()
+    play = topic.connection().client(opaque(1), produce(2, size=800))
+    large = responded(1, bytes(2 * CUT_THROUGH_BYTES))
+    play.broker(large[: CUT_THROUGH_BYTES // 2])
+    relay = play.relay.relay
+    relay.end()
+    relay.receive_late(large[CUT_THROUGH_BYTES // 2 :] + rejected(2), START)
+    assert topic.used == 0
+
+
+def test_a_broker_that_sends_nonsense_is_read_no_further():
+    topic = Topic()
+    relay = topic.connection().client(produce(1, size=800)).relay.relay
+    relay.end()
+    relay.receive_late(b"\xff" * 50, START)
+    assert not relay.awaits_late
+    assert topic.used > 0
+
+
+def test_a_request_whose_end_never_comes_costs_nothing():
+    topic = Topic()
+    request = produce(1, size=2 * CUT_THROUGH_BYTES, version=9)
+    play = topic.connection().client(request[:CUT_THROUGH_BYTES], request[CUT_THROUGH_BYTES:-1])
+    assert topic.used > 0
+    play.relay.relay.end()
+    assert topic.used == 0
+
+
+def test_records_count_once_in_usage():
+    topic = Topic()
+    play = topic.connection().client(produce(1, size=800))
+    play.relay.relay.end()
+    counted = {name: each.bytes_in for name, each in topic.traffic.partitions.items()}
+    play.relay.relay.end()
+    assert {name: each.bytes_in for name, each in topic.traffic.partitions.items()} == counted

@@ -1,9 +1,0 @@
-"""Count: a counter."""
-
-from proxy.relay.count import Count
-
-
-def test_it_counts_from_zero() -> None:
-    count = Count()
-    count.value += 2
-    assert count.value == 2
