@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -34,36 +34,41 @@ class Finite(click.FloatRange):
 RATE = Finite(min=0, min_open=True)
 
 
-def with_options(run: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that all commands have; `run` gets them as one argument."""
-
-    @click.option("--out", required=True, help="Folder for the tables.")
-    @click.option(
+_COMMON_OPTIONS: Final = (
+    click.option("--out", required=True, help="Folder for the tables."),
+    click.option(
         "--from",
         "start",
         metavar="TS",
         help="Start of the window, inclusive, such as 2026-01-31T14:00 (UTC).",
-    )
-    @click.option("--to", "end", metavar="TS", help="End of the window, exclusive (UTC).")
-    @click.option(
+    ),
+    click.option("--to", "end", metavar="TS", help="End of the window, exclusive (UTC)."),
+    click.option(
         "--master", metavar="URL", help="Spark's master; by default that of spark-submit, or local[*]."
-    )
-    @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated.")
-    @click.option(
+    ),
+    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated."),
+    click.option(
         "--kafka", multiple=True, metavar="KEY=VALUE", help="A Kafka client setting; may be repeated."
-    )
-    @click.option(
+    ),
+    click.option(
         "--access",
         type=FILE,
         help="YAML file with `tls` and `sasl` for connections to brokers, with the keys below `upstream` in "
         "the proxy's configuration.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--events-format",
         "form",
         type=click.Choice(FORMATS),
         help="Format of the files of --events; by default, Parquet if the name of any file ends in .parquet.",
-    )
+    ),
+)
+"""The options of all commands, in the order of their help."""
+
+
+def with_options(run: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that all commands have; `run` gets them as one argument."""
+
     @wraps(run)
     def command(
         events: str | None,
@@ -99,6 +104,8 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
         )
         run(options, **own)
 
+    for option in reversed(_COMMON_OPTIONS):
+        command = option(command)
     return command
 
 

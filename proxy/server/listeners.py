@@ -19,6 +19,7 @@ from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.replication_gateway import replication_gateway
+from proxy.server.listener.shared_parts import SharedParts
 from proxy.server.system.descriptors import allow_connections
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
@@ -54,48 +55,27 @@ class Listeners:
         self._early: Final = early
         self._balance: Final = balance
         limits = settings.limits
-        large_frames = LargeFrames()
         self.max_connections: Final = allow_connections(limits.max_connections)
         """How many client connections the process serves at the same time."""
         self._admission: Final = LimitedAdmission(
             self.max_connections, limits.max_connections_per_ip, balance
         )
-
-        def build(place: int, asking: ClientListener | None) -> ClientListener:
-            listener = settings.client_listeners[place]
-            return client_listener(
-                settings=settings,
-                listener=listener,
-                engines=engines,
-                admission=self._admission,
-                admin=admin,
-                large_frames=large_frames,
-                names_from=None if asking is None or listener.asks else asking.discovery.cluster,
-                feeds_quotas=asking is None,
-                early=early,
-                tasks=tasks,
-            )
-
-        # The quotas, and listeners that may not ask their own brokers, know the cluster by the first that
-        # may.
-        first = _first_that_asks(settings)
-        asking = build(first, None)
-        self._clients: Final = [
-            asking if place == first else build(place, asking)
-            for place in range(len(settings.client_listeners))
-        ]
+        shared = SharedParts(
+            settings=settings,
+            engines=engines,
+            admission=self._admission,
+            admin=admin,
+            large_frames=LargeFrames(),
+            early=early,
+            tasks=tasks,
+        )
+        self._clients: Final = _client_listeners(shared)
+        asking = self._clients[_first_that_asks(settings)]
         self.feed: Final[QuotaClusterFeed] = asking.feed
         """What the quotas know of the cluster."""
         self._cluster: Final = asking.discovery.cluster
         self.replication: Final[list[Gateway]] = [
-            replication_gateway(
-                settings=settings,
-                listener=listener,
-                engines=engines,
-                cluster=self._cluster,
-                early=early,
-                tasks=tasks,
-            )
+            replication_gateway(shared, listener, self._cluster)
             for listener in settings.listeners
             if listener.replication
         ]
@@ -204,6 +184,25 @@ class Listeners:
         """Close the proxy's own connections to the brokers."""
         for gateway in self.all:
             gateway.close()
+
+
+def _client_listeners(shared: SharedParts) -> list[ClientListener]:
+    """Build the listeners for clients, in the order of the settings.
+
+    The quotas, and listeners that may not ask their own brokers, know the cluster by the first that may.
+    """
+    listeners = shared.settings.client_listeners
+    first = _first_that_asks(shared.settings)
+    asking = client_listener(shared, listeners[first], names_from=None, feeds_quotas=True)
+    cluster = asking.discovery.cluster
+    return [
+        asking
+        if place == first
+        else client_listener(
+            shared, listener, names_from=None if listener.asks else cluster, feeds_quotas=False
+        )
+        for place, listener in enumerate(listeners)
+    ]
 
 
 def _first_that_asks(settings: Settings) -> int:

@@ -7,17 +7,14 @@ from functools import partial
 from typing import NamedTuple
 
 from proxy.admin.authorizer import AuthorizerWatch
-from proxy.admin.dispatch import APIS, AdminApis
+from proxy.admin.dispatch import APIS
 from proxy.config.ports import broker_ports
-from proxy.config.settings import Listener, Settings
+from proxy.config.settings import Listener
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.engines import QuotaEngines
 from proxy.quota.usage import UsageLedger
 from proxy.relay.counters.traffic import Traffic
-from proxy.relay.large_frames import LargeFrames
 from proxy.relay.settings import RelaySettings
 from proxy.security.broker_hosts import BrokerHosts
-from proxy.server.listener.admission import Admission
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ClusterDiscovery
 from proxy.server.listener.early_ports import EarlyPorts
@@ -27,9 +24,9 @@ from proxy.server.listener.ports import BrokerPorts, bind
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.relays import ClientRelays
 from proxy.server.listener.serving import Serving, TransportSecurity, serving, transport_security
+from proxy.server.listener.shared_parts import SharedParts
 from proxy.server.listener.sni_hosts import SniHosts
 from proxy.server.listener.traffic_watch import UnidentifiedLogins
-from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.partition_counts import PartitionCounts
 from proxy.upstream.refresh import ClusterRefresh
@@ -45,30 +42,20 @@ class ClientListener(NamedTuple):
 
 
 def client_listener(
-    *,
-    settings: Settings,
-    listener: Listener,
-    engines: QuotaEngines,
-    admission: Admission,
-    admin: AdminApis,
-    large_frames: LargeFrames,
-    names_from: ClusterRefresh | None,
-    feeds_quotas: bool,
-    early: EarlyPorts,
-    tasks: Tasks,
+    shared: SharedParts, listener: Listener, *, names_from: ClusterRefresh | None, feeds_quotas: bool
 ) -> ClientListener:
     """Build a listener for clients and bind its bootstrap port. Raises SettingsError and PortInUse.
 
     `names_from`: the cluster that topics' names are requested from; None for the listener's own.
     `feeds_quotas`: whether the quotas see the cluster through this listener.
-    `early`: ports that listen already.
     """
+    settings = shared.settings
     security = transport_security(settings, listener)
     traffic = Traffic(settings.metrics.topic_partitions, None if settings.usage is None else UsageLedger())
-    bootstrap = _bootstrap_port(listener, early)
+    bootstrap = _bootstrap_port(listener, shared.early)
     # The cluster and the ports call parts that are built below; nothing calls them before start().
     upstream = _upstream(
-        settings,
+        shared,
         listener,
         security,
         names_from,
@@ -76,48 +63,18 @@ def client_listener(
         lambda view: feed.cluster_seen(view) if feeds_quotas else None,
     )
     ports = _broker_ports(
-        settings,
+        shared,
         listener,
         bootstrap,
         lambda node, bound: served.sockets.serve_broker(node, bound),
-        early,
         security.access.hosts,
     )
     counts = PartitionCounts(ports.upstream, settings.limits.connect_seconds, security.access)
-    served = serving(
-        listener=listener,
-        limits=settings.limits,
-        security=security,
-        admission=admission,
-        bootstrap=bootstrap,
-        cluster=upstream.cluster,
-        ports=ports,
-        topic_names=upstream.topic_names,
-        relays=ClientRelays(
-            engines=engines,
-            addresses=ports.addresses,
-            traffic=traffic,
-            settings=_relay_settings(settings, listener, admin, upstream.topic_names, large_frames),
-        ),
-        local_responses=LocalResponses(
-            admin=admin,
-            cluster=upstream.cluster,
-            counts=counts,
-            known_to_brokers=listener.known_to_brokers,
-        ),
-        tasks=tasks,
-        open_port=partial(early.serve, listener.bind, listener.bootstrap_port),
+    served = _served(shared, listener, security, traffic, bootstrap, upstream, ports, counts)
+    discovery = _discovery(shared, listener, upstream.cluster, counts, ports, served)
+    feed = QuotaClusterFeed(
+        engines=shared.engines, cluster=upstream.cluster, time=asyncio.get_running_loop().time
     )
-    discovery = _discovery(
-        listener=listener,
-        admin=admin,
-        cluster=upstream.cluster,
-        counts=counts,
-        ports=ports,
-        served=served,
-        tasks=tasks,
-    )
-    feed = QuotaClusterFeed(engines=engines, cluster=upstream.cluster, time=asyncio.get_running_loop().time)
     gateway = Gateway(
         listener=listener,
         traffic=traffic,
@@ -128,7 +85,7 @@ def client_listener(
         watch=UnidentifiedLogins(listener, traffic),
         limits=settings.limits,
         topic_names=upstream.names,
-        tasks=tasks,
+        tasks=shared.tasks,
     )
     return ClientListener(gateway, discovery, feed)
 
@@ -143,16 +100,17 @@ class _Upstream(NamedTuple):
 
 
 def _upstream(
-    settings: Settings,
+    shared: SharedParts,
     listener: Listener,
     security: TransportSecurity,
     names_from: ClusterRefresh | None,
     changed: Callable[[ClusterView], None],
     seen: Callable[[ClusterView], None],
 ) -> _Upstream:
+    seconds = shared.settings.limits.connect_seconds
     cluster = ClusterRefresh(
         listener.name,
-        ClusterAccess(listener.upstream.addresses, settings.limits.connect_seconds, security.access),
+        ClusterAccess(listener.upstream.addresses, seconds, security.access),
         changed,
         seen,
         listener.asks,
@@ -161,25 +119,61 @@ def _upstream(
     return _Upstream(cluster, names, ClusterTopicNames(names, asyncio.get_running_loop().call_later))
 
 
-def _discovery(
-    *,
+def _served(
+    shared: SharedParts,
     listener: Listener,
-    admin: AdminApis,
+    security: TransportSecurity,
+    traffic: Traffic,
+    bootstrap: socket.socket,
+    upstream: _Upstream,
+    ports: BrokerPorts,
+    counts: PartitionCounts,
+) -> Serving:
+    relays = ClientRelays(
+        engines=shared.engines,
+        addresses=ports.addresses,
+        traffic=traffic,
+        settings=_relay_settings(shared, listener, upstream.topic_names),
+    )
+    local_responses = LocalResponses(
+        admin=shared.admin,
+        cluster=upstream.cluster,
+        counts=counts,
+        known_to_brokers=listener.known_to_brokers,
+    )
+    return serving(
+        listener=listener,
+        limits=shared.settings.limits,
+        security=security,
+        admission=shared.admission,
+        bootstrap=bootstrap,
+        cluster=upstream.cluster,
+        ports=ports,
+        topic_names=upstream.topic_names,
+        relays=relays,
+        local_responses=local_responses,
+        tasks=shared.tasks,
+        open_port=partial(shared.early.serve, listener.bind, listener.bootstrap_port),
+    )
+
+
+def _discovery(
+    shared: SharedParts,
+    listener: Listener,
     cluster: ClusterRefresh,
     counts: PartitionCounts,
     ports: BrokerPorts,
     served: Serving,
-    tasks: Tasks,
 ) -> ClusterDiscovery:
     return ClusterDiscovery(
         listener=listener.name,
         asks=listener.asks,
         cluster=cluster,
-        authorizer=AuthorizerWatch(listener.name, cluster, admin.authority),
+        authorizer=AuthorizerWatch(listener.name, cluster, shared.admin.authority),
         counts=counts,
         ports=ports,
         sockets=served.sockets,
-        tasks=tasks,
+        tasks=shared.tasks,
     )
 
 
@@ -190,33 +184,27 @@ def _bootstrap_port(listener: Listener, early: EarlyPorts) -> socket.socket:
     )
 
 
-def _relay_settings(
-    settings: Settings,
-    listener: Listener,
-    admin: AdminApis,
-    topic_names: ClusterTopicNames,
-    large_frames: LargeFrames,
-) -> RelaySettings:
+def _relay_settings(shared: SharedParts, listener: Listener, topic_names: ClusterTopicNames) -> RelaySettings:
+    limits = shared.settings.limits
     return RelaySettings(
-        max_frame_bytes=settings.limits.max_frame_bytes,
-        max_list_bytes=settings.limits.max_list_request_bytes,
+        max_frame_bytes=limits.max_frame_bytes,
+        max_list_bytes=limits.max_list_request_bytes,
         apis=APIS,
-        intercepted_api_keys=admin.api_keys,
+        intercepted_api_keys=shared.admin.api_keys,
         login=login_of(listener),
-        protected=admin.protected,
+        protected=shared.admin.protected,
         topic_names=topic_names,
-        large_frames=large_frames,
+        large_frames=shared.large_frames,
     )
 
 
 def _broker_ports(
-    settings: Settings,
+    shared: SharedParts,
     listener: Listener,
     bootstrap: socket.socket,
     bound: Callable[[int, socket.socket], None],
-    early: EarlyPorts,
     hosts: BrokerHosts,
 ) -> BrokerPorts:
     if listener.sni is not None:
         return SniHosts(listener, listener.sni, bootstrap.getsockname()[1], hosts)
-    return BrokerPorts(listener, broker_ports(settings, listener), bound, early.take, hosts)
+    return BrokerPorts(listener, broker_ports(shared.settings, listener), bound, shared.early.take, hosts)

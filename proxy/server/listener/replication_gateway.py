@@ -8,50 +8,45 @@ No request is rejected or throttled, no address is replaced, and only Fetch is r
 import asyncio
 
 from proxy.config.ports import broker_ports
-from proxy.config.settings import Listener, Settings
-from proxy.quota.engines import QuotaEngines
+from proxy.config.settings import Listener
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.settings import RelaySettings
 from proxy.server.listener.admission import UnlimitedAdmission
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ConfiguredBrokers
-from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.ports import BrokerPorts
 from proxy.server.listener.relays import ReplicationRelays
 from proxy.server.listener.serving import serving, transport_security
+from proxy.server.listener.shared_parts import SharedParts
 from proxy.server.listener.traffic_watch import UnreadFetches
-from proxy.tasks import Tasks
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.upstream.topic_names import ClusterTopicNames
 
 
-def replication_gateway(
-    *,
-    settings: Settings,
-    listener: Listener,
-    engines: QuotaEngines,
-    cluster: ClusterRefresh,
-    early: EarlyPorts,
-    tasks: Tasks,
-) -> Gateway:
+def replication_gateway(shared: SharedParts, listener: Listener, cluster: ClusterRefresh) -> Gateway:
     """Build a listener for brokers. Raises SettingsError.
 
-    `cluster` is the one of a listener for clients: this listener makes no requests of its own. `early`: ports
-    that listen already.
+    `cluster` is the one of a listener for clients: this listener makes no requests of its own.
     """
-    limits = settings.limits
-    security = transport_security(settings, listener)
+    limits = shared.settings.limits
+    security = transport_security(shared.settings, listener)
     # Fetches between brokers are not the usage of a tenant.
     traffic = Traffic()
     # The ports call `served`, built below, when start() binds them.
     ports = BrokerPorts(
         listener,
-        broker_ports(settings, listener),
+        broker_ports(shared.settings, listener),
         lambda node, bound: served.sockets.serve_broker(node, bound),
-        early.take,
+        shared.early.take,
     )
     topic_names = ClusterTopicNames(cluster, asyncio.get_running_loop().call_later)
+    relay_settings = RelaySettings(
+        max_frame_bytes=limits.max_frame_bytes,
+        between_brokers=True,
+        login=login_of(listener),
+        topic_names=topic_names,
+    )
     served = serving(
         listener=listener,
         limits=limits,
@@ -61,18 +56,9 @@ def replication_gateway(
         cluster=cluster,
         ports=ports,
         topic_names=topic_names,
-        relays=ReplicationRelays(
-            engines=engines,
-            traffic=traffic,
-            settings=RelaySettings(
-                max_frame_bytes=limits.max_frame_bytes,
-                between_brokers=True,
-                login=login_of(listener),
-                topic_names=topic_names,
-            ),
-        ),
+        relays=ReplicationRelays(engines=shared.engines, traffic=traffic, settings=relay_settings),
         local_responses=None,
-        tasks=tasks,
+        tasks=shared.tasks,
     )
     return Gateway(
         listener=listener,
@@ -84,5 +70,5 @@ def replication_gateway(
         watch=UnreadFetches(listener.name, traffic),
         limits=limits,
         topic_names=cluster,
-        tasks=tasks,
+        tasks=shared.tasks,
     )

@@ -17,6 +17,7 @@ from proxy.server.listener.admission import LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.shared_parts import SharedParts
 from proxy.server.listener.sni_hosts import SniHosts
 from proxy.server.system.descriptors import allow_connections
 from proxy.tasks import Tasks
@@ -42,18 +43,17 @@ class Builder:
         """A listener of the configuration, whose quotas see the cluster unless `parts` say otherwise."""
         settings = read(self.folder, f"quotas: {{store: none}}\nlisteners: [{listener}]\n{more}")
         admin: Any = NoAdminApis()
-        options: dict[str, Any] = {"names_from": None, "feeds_quotas": True, **parts}
-        made = client_listener(
+        shared = SharedParts(
             settings=settings,
-            listener=settings.client_listeners[0],
             engines=self.engines,
             admission=LimitedAdmission(allow_connections(10), 10),
             admin=admin,
             large_frames=LargeFrames(),
             early=EarlyPorts({}),
             tasks=Tasks(),
-            **options,
         )
+        options: dict[str, Any] = {"names_from": None, "feeds_quotas": True, **parts}
+        made = client_listener(shared, settings.client_listeners[0], **options)
         self.built.append(made)
         return made
 

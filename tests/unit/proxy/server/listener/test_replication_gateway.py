@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -12,14 +13,18 @@ from proxy.demo.ports import free_port_range
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
+from proxy.relay.large_frames import LargeFrames
+from proxy.server.listener.admission import LimitedAdmission
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.replication_gateway import replication_gateway
+from proxy.server.listener.shared_parts import SharedParts
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type
 from tests.support.messages.requests import metadata
+from tests.support.process.listeners import NoAdminApis
 from tests.support.process.metadata_broker import MetadataBroker
 from tests.support.process.settings import read
 
@@ -49,14 +54,17 @@ async def serving(settings: Settings) -> AsyncIterator[Gateway]:
     cluster = ClusterRefresh(
         "clients", ClusterAccess(settings.listeners[0].upstream.addresses, 1.0), lambda view: None
     )
-    gateway = replication_gateway(
+    admin: Any = NoAdminApis()
+    shared = SharedParts(
         settings=settings,
-        listener=settings.listeners[1],
         engines=QuotaEngines(load_kinds(), Limits({})),
-        cluster=cluster,
+        admission=LimitedAdmission(1, 1),
+        admin=admin,
+        large_frames=LargeFrames(),
         early=EarlyPorts({}),
         tasks=tasks,
     )
+    gateway = replication_gateway(shared, settings.listeners[1], cluster)
     gateway.start()
     try:
         async with asyncio.timeout(30):

@@ -1,0 +1,25 @@
+"""SharedParts: what the listeners of one process have in common."""
+
+from typing import NamedTuple
+
+from proxy.admin.dispatch import AdminApis
+from proxy.config.settings import Settings
+from proxy.quota.engines import QuotaEngines
+from proxy.relay.large_frames import LargeFrames
+from proxy.server.listener.admission import Admission
+from proxy.server.listener.early_ports import EarlyPorts
+from proxy.tasks import Tasks
+
+
+class SharedParts(NamedTuple):
+    """What the listeners of one process have in common."""
+
+    settings: Settings
+    engines: QuotaEngines
+    admission: Admission
+    """Admits clients; connections of brokers are not limited."""
+    admin: AdminApis
+    large_frames: LargeFrames
+    early: EarlyPorts
+    """Ports that listen already."""
+    tasks: Tasks
