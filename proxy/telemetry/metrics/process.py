@@ -19,7 +19,9 @@ GCCollector(registry=REGISTRY)
 def process_families(lag: LoopLag) -> Iterator[Metric]:
     """Yield the families of this process."""
     yield from REGISTRY.collect()
-    text = "How late the event loop ran a timer that was due every 100 ms."
+    text = (
+        "How late the event loop ran a timer: due every 100 ms, and at least every second while it is idle."
+    )
     family = HistogramMetricFamily(PREFIX + "event_loop_lag_seconds", text)
     counted = 0
     buckets = []
