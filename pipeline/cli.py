@@ -262,8 +262,20 @@ def replay(job: Job, quotas: Path) -> None:
     help="The --out of the report of the previous period: compare with its bill. By default, with the events "
     "of the period before --from, as long as this one.",
 )
+@click.option(
+    "--invoice-files/--no-invoice-files",
+    "files",
+    default=True,
+    show_default=True,
+    help="Also write each invoice as a page of its own, in invoice-files/. Requires --prices.",
+)
 def report(
-    job: Job, prices: Path | None, quotas: Path | None, tenants: Path | None, previous: str | None
+    job: Job,
+    prices: Path | None,
+    quotas: Path | None,
+    tenants: Path | None,
+    previous: str | None,
+    files: bool,
 ) -> None:
     """Write an HTML report, with an invoice for each tenant, and its tables."""
     if tenants is not None and prices is None:
@@ -273,6 +285,7 @@ def report(
         None if quotas is None else read_quotas(quotas),
         None if tenants is None else read_tenants(tenants),
         previous,
+        files,
     )
     write_report(job, options)
 

@@ -137,16 +137,20 @@ class FilePath:
     def write_text(self, text: str) -> None:
         """Write the file, replacing an existing one once the new one is whole."""
         aside = self.beside("new")
+        aside.create(text)
+        aside.replace(self)
+
+    def create(self, text: str) -> None:
+        """Write a file of which nobody reads a part, and its folder."""
         self._files.setWriteChecksum(False)
         try:
-            stream = self._files.create(aside._path, True)
+            stream = self._files.create(self._path, True)
             try:
                 stream.write(text.encode())
             finally:
                 stream.close()
         finally:
             self._files.setWriteChecksum(True)
-        aside.replace(self)
 
     def _names(self, suffix: str) -> Iterator[str]:
         if not self.exists():

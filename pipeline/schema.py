@@ -48,6 +48,11 @@ _QUOTA: Final = _column(
     "the quota with the longest throttle time, or else one that rejected; null if none",
     null=True,
 )
+_CURRENCY: Final = _column("currency", _TEXT, "", "the currency of the price file")
+_NAME: Final = _column("name", _TEXT, "", "the tenant's name in the file of --tenants", null=True)
+_COST_CENTER: Final = _column(
+    "cost_center", _TEXT, "", "the tenant's cost center in the file of --tenants", null=True
+)
 _BYTES_IN: Final = _column("bytes_in", _LONG, "bytes", "bytes from clients to the broker")
 _BYTES_OUT: Final = _column("bytes_out", _LONG, "bytes", "bytes from the broker to clients")
 _REQUESTS: Final = _column("requests", _LONG, "requests", "requests, with or without a response")
@@ -157,7 +162,7 @@ CHARGEBACK: Final = StructType(
             "hours",
             "number of partitions that the tenant used in each hour, summed",
         ),
-        _column("currency", _TEXT, "", "the currency of the price file"),
+        _CURRENCY,
         _column("amount", MONEY, "the currency", "the tenant's cost; a cluster's rows add up to its bill"),
     ]
 )
@@ -173,11 +178,25 @@ INVOICES: Final = StructType(
         _column("unit", _TEXT, "", "unit of the quantity: GiB, million requests or partition-hours"),
         _column("price", DecimalType(14, 6), "the currency", "price of a unit"),
         _column("amount", MONEY, "the currency", "the line's amount; a tenant's lines add up to its amount"),
-        _column("currency", _TEXT, "", "the currency of the price file"),
-        _column("name", _TEXT, "", "the tenant's name in the file of --tenants", null=True),
-        _column("cost_center", _TEXT, "", "the tenant's cost center in the file of --tenants", null=True),
+        _CURRENCY,
+        _NAME,
+        _COST_CENTER,
     ]
 )
+
+INVOICE_FILES: Final = StructType(
+    [
+        _CLUSTER,
+        _USER,
+        _CLIENT_ID,
+        _NAME,
+        _COST_CENTER,
+        _column("amount", MONEY, "the currency", "the amount of the invoice"),
+        _CURRENCY,
+        _column("file", _TEXT, "", "name of the file with the invoice, the same for each period"),
+    ]
+)
+"""The CSV file that lists the files of invoices."""
 
 REPLAY: Final = StructType(
     [

@@ -1,6 +1,6 @@
 """The job that writes the report and its tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,11 +11,13 @@ from pipeline.filesystem import literal
 from pipeline.history import History
 from pipeline.jobs import report_figures as collect
 from pipeline.jobs.comparison import before, read_uses, utc
+from pipeline.jobs.invoice_files import INDEX, InvoiceFiles
 from pipeline.jobs.job import Job
 from pipeline.prices import Prices
 from pipeline.quota_file import QuotaSet
 from pipeline.report.charts import COLORS
-from pipeline.report.figures import Figures, Key, Use
+from pipeline.report.figures import Figures, Invoice, Key, Use
+from pipeline.report.invoice_page import Billing
 from pipeline.report.page import INVOICES, SHOWN, render
 from pipeline.tables import write_table
 from pipeline.tenants import NOBODY, Directory
@@ -29,18 +31,19 @@ from pipeline.transforms.usage import usage
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
     """Optional parts of the report. `previous`: the folder of the report of the period before; None: that
-    period comes from the events.
+    period comes from the events. `files`: whether each invoice is also a file of its own.
     """
 
     prices: Prices | None = None
     quotas: QuotaSet | None = None
     tenants: Directory | None = None
     previous: str | None = None
+    files: bool = True
 
 
 def write_report(job: Job, options: ReportOptions) -> None:
     """Write `report.html`, and its tables as Parquet and CSV."""
-    prices, quotas, directory = options.prices, options.quotas, options.tenants or Directory()
+    prices, quotas = options.prices, options.quotas
     # First, because a folder of --previous without a bill fails the job.
     earlier = before(job, prices, options.previous)
     events = job.kept_events()
@@ -66,9 +69,8 @@ def write_report(job: Job, options: ReportOptions) -> None:
         period=_period(job),
     )
     if prices is not None:
-        figures = _with_bill(
-            job, figures, _keep(job, "chargeback", chargeback(events, prices)), prices, directory
-        )
+        bill = _keep(job, "chargeback", chargeback(events, prices))
+        figures = _with_bill(job, figures, bill, prices, options)
     quality = job.report_quality()
     figures = replace(
         figures,
@@ -80,12 +82,16 @@ def write_report(job: Job, options: ReportOptions) -> None:
     job.say(f"{file}: open it in a browser, or print it")
 
 
-def _with_bill(job: Job, figures: Figures, bill: DataFrame, prices: Prices, directory: Directory) -> Figures:
-    """Write `invoices/`, and add what each tenant pays."""
+def _with_bill(
+    job: Job, figures: Figures, bill: DataFrame, prices: Prices, options: ReportOptions
+) -> Figures:
+    """Write `invoices/` and the files of invoices, and add what each tenant pays."""
+    directory = options.tenants or Directory()
     uses = read_uses(bill)
     lines = _keep(job, "invoices", invoices(bill, _owners(job, uses, directory), prices))
     earlier, several = figures.before, figures.several
-    made = collect.invoices(uses, lines, directory, earlier, INVOICES, several=several)
+    every = collect.invoices(uses, lines, directory, earlier, several=several)
+    made = _largest(_with_files(job, figures, prices.currency, every) if options.files else every, uses)
     return replace(
         figures,
         # In their order, which is that of bytes.
@@ -94,6 +100,28 @@ def _with_bill(job: Job, figures: Figures, bill: DataFrame, prices: Prices, dire
         invoices=made,
         currency=prices.currency,
     )
+
+
+def _with_files(job: Job, figures: Figures, currency: str, every: Iterable[Invoice]) -> Iterator[Invoice]:
+    """Yield the invoices, and write the file of each."""
+    earlier = figures.before
+    billing = Billing(
+        currency,
+        figures.period,
+        None if earlier is None else earlier.period,
+        billed=earlier is not None and earlier.billed,
+    )
+    with InvoiceFiles(job.spark, job.options.out, billing, job.period()) as files:
+        for invoice in every:
+            files.add(invoice)
+            yield invoice
+    job.say(f"{files.folder}: a file for each invoice; {INDEX} lists them")
+
+
+def _largest(every: Iterable[Invoice], uses: Mapping[Key, Use]) -> list[Invoice]:
+    """The invoices in the page."""
+    shown = collect.largest(uses, INVOICES)
+    return collect.in_order(each for each in every if (each.cluster, each.user, each.client_id) in shown)
 
 
 def _owners(job: Job, uses: Mapping[Key, Use], directory: Directory) -> DataFrame:

@@ -1,10 +1,11 @@
 """Collects the figures of the report from its tables."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import reduce
+from itertools import groupby
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Row
@@ -122,38 +123,31 @@ def headrooms(table: DataFrame, *, several: bool) -> list[Headroom]:
 
 
 def invoices(
-    uses: Mapping[Key, Use],
-    lines: DataFrame,
-    directory: Directory,
-    before: Before | None,
-    most: int,
-    *,
-    several: bool,
-) -> list[Invoice]:
-    """The largest invoices, in the order of cost centers and names; `lines` is `schema.INVOICES`."""
-    largest = sorted(uses, key=lambda tenant: (-(uses[tenant].amount or 0), tenant))[:most]
-    if len(largest) < len(uses):
-        wanted = lines.sparkSession.createDataFrame(largest, ", ".join(f"{name} string" for name in TENANT))
-        lines = lines.join(F.broadcast(wanted), [*TENANT], "left_semi")
-    found: dict[Key, list[Line]] = defaultdict(list)
-    for row in lines.orderBy(*TENANT, "line").collect():
-        found[_key(row)].append(Line(row.item, row.quantity, row.unit, row.price, row.amount))
-    made = []
-    for tenant in largest:
+    uses: Mapping[Key, Use], lines: DataFrame, directory: Directory, before: Before | None, *, several: bool
+) -> Iterator[Invoice]:
+    """Yield the invoice of each tenant, in the order of their keys; `lines` is `schema.INVOICES`."""
+    rows = lines.orderBy(*TENANT, "line").toLocalIterator()
+    for tenant, found in groupby(rows, _key):
         entry = directory.find(*tenant)
-        made.append(
-            Invoice(
-                label(tenant, several=several),
-                *tenant,
-                lines=found[tenant],
-                use=uses[tenant],
-                before=None if before is None else before.uses.get(tenant, _nothing(uses[tenant])),
-                name=entry.name,
-                cost_center=entry.cost_center,
-            )
+        yield Invoice(
+            label(tenant, several=several),
+            *tenant,
+            lines=[Line(row.item, row.quantity, row.unit, row.price, row.amount) for row in found],
+            use=uses[tenant],
+            before=None if before is None else before.uses.get(tenant, _nothing(uses[tenant])),
+            name=entry.name,
+            cost_center=entry.cost_center,
         )
-    # Invoices without a cost center come last.
-    return sorted(made, key=lambda invoice: (not invoice.cost_center, invoice.cost_center, invoice.tenant))
+
+
+def largest(uses: Mapping[Key, Use], most: int) -> set[Key]:
+    """The tenants that pay the most."""
+    return set(sorted(uses, key=lambda tenant: (-(uses[tenant].amount or 0), tenant))[:most])
+
+
+def in_order(invoices: Iterable[Invoice]) -> list[Invoice]:
+    """The invoices in the order of cost centers and names. Those without a cost center come last."""
+    return sorted(invoices, key=lambda each: (not each.cost_center, each.cost_center, each.tenant))
 
 
 def charges(

@@ -4,61 +4,32 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final
-
-import jinja2
+from typing import Final
 
 from pipeline.report import units
 from pipeline.report.charts import COLORS, OTHERS_COLOR, WIDTH, Chart, Span, heat_map, stacked_columns
 from pipeline.report.figures import OTHERS, Figures, Key
-from pipeline.report.labels import name_alone, tenant_label
+from pipeline.report.labels import tenant_label
 from pipeline.report.movers import Mover, movers
+from pipeline.report.templates import ITEMS, ends, print_header, render_template
 
 SHOWN: Final = 20
 """Rows of a table in the page; the CSV files have all rows."""
 INVOICES: Final = 1200
 """Invoices in the page. Each has about 2 KB, and a report of a year has at most 5 MB."""
-_ITEMS: Final = {
-    "per_gib_in": "Bytes from clients",
-    "per_gib_out": "Bytes to clients",
-    "per_million_requests": "Requests",
-    "per_partition_hour": "Partition-hours",
-}
-"""What an invoice calls the keys of the price file."""
-_FILTERS: Final[dict[str, Any]] = {
-    "size": units.size,
-    "rate": units.rate,
-    "count": units.count,
-    "duration": units.duration,
-    "percent": units.percent,
-    "change": units.change,
-    "quantity": units.quantity,
-    "price": units.price,
-    "name": name_alone,
-}
 Series = Mapping[str, Mapping[datetime, float]]
 
 
 def render(figures: Figures) -> str:
     """Render the page, self-contained."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pipeline.report", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(_FILTERS)
-    style = (environment.loader or jinja2.DictLoader({})).get_source(environment, "page.css")[0]
-    period = None if figures.period is None else [units.instant(end) for end in figures.period]
-    before = figures.before
-    page = environment.get_template("page.html").render(
+    period, before = ends(figures.period), figures.before
+    return render_template(
+        "page.html",
+        print_header(_printed(figures, period)),
         figures=figures,
-        style=style,
-        print_header=_print_header(figures, period),
         width=WIDTH,
         shown=SHOWN,
-        items=_ITEMS,
+        items=ITEMS,
         totals=_totals(figures),
         labels=_labels(figures),
         colors=_colors(_tenants(figures)),
@@ -70,33 +41,17 @@ def render(figures: Figures) -> str:
         cost_centers=_cost_centers(figures),
         span=_span(figures),
         period=period,
-        before_period=None if before is None else [units.instant(end) for end in before.period],
+        before_period=None if before is None else ends(before.period),
     )
-    # The indentation of a thousand invoices is a tenth of the page.
-    return "".join(f"{line.strip()}\n" for line in page.split("\n"))
 
 
-def _print_header(figures: Figures, period: list[str] | None) -> str:
-    """The rules that print the name of the report and the number of the page on each page."""
-    parts = [
+def _printed(figures: Figures, period: list[str] | None) -> list[str]:
+    """The header of each printed page."""
+    return [
         "Quota report",
         ", ".join(figures.clusters),
         *([f"{period[0]} to {period[1]} UTC"] if period else []),
     ]
-    header = _css_text("  |  ".join(filter(None, parts)))
-    return (
-        f"@page {{ @top-left {{ content: {header}; }} "
-        '@top-right { content: counter(page) " / " counter(pages); } }\n'
-    )
-
-
-def _css_text(text: str) -> str:
-    """A string of CSS in which names cannot end the string, or the style sheet."""
-    letters = (
-        letter if letter.isascii() and (letter.isalnum() or letter in " -:.,|") else f"\\{ord(letter):06x}"
-        for letter in text
-    )
-    return f'"{"".join(letters)}"'
 
 
 def _labels(figures: Figures) -> dict[Key, str]:

@@ -29,6 +29,7 @@ from pipeline.report.figures import (
     Topic,
     Use,
 )
+from pipeline.report.invoice_page import Billing, render_invoice
 from pipeline.report.labels import tenant_label
 from pipeline.report.page import render
 
@@ -129,11 +130,22 @@ def chromium(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.fixture(scope="module")
+def invoice() -> str:
+    """The invoice of the tenant with the longest name."""
+    made = every_section()
+    (found,) = [each for each in made.invoices if each.user == LONG]
+    before = None if made.before is None else made.before.period
+    return render_invoice(replace(found, name=""), Billing("EUR", made.period, before))
+
+
 @pytest.mark.parametrize(("scheme", "width"), [(LIGHT, 1200), (DARK, 390)], ids=["light", "dark-phone"])
+@pytest.mark.parametrize("document", ["page", "invoice"])
 def test_axe_finds_nothing_and_nothing_overflows(
-    page: str, axe: str, tmp_path: Path, scheme: str, width: int
+    request: pytest.FixtureRequest, axe: str, tmp_path: Path, document: str, scheme: str, width: int
 ) -> None:
     """On a screen and on a phone. Chromium's window is at least 500 wide, so the page is in a frame."""
+    page: str = request.getfixturevalue(document)
     (tmp_path / "page.html").write_text(page.replace("</body>", f"<script>{axe}</script>{RUN}</body>"))
     (tmp_path / "frame.html").write_text(FRAME.format(width=width))
     dom = chromium(
@@ -151,15 +163,25 @@ def test_axe_finds_nothing_and_nothing_overflows(
     assert found["wide"] == found["width"]
 
 
-@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext is installed (poppler-utils)")
-def test_each_printed_page_has_a_header_and_each_invoice_a_page(page: str, tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text(page)
-    pdf = tmp_path / "page.pdf"
-    chromium("--no-pdf-header-footer", f"--print-to-pdf={pdf}", (tmp_path / "page.html").as_uri())
+def printed(page: str, folder: Path) -> list[str]:
+    """The text of each printed page."""
+    (folder / "page.html").write_text(page)
+    pdf = folder / "page.pdf"
+    chromium("--no-pdf-header-footer", f"--print-to-pdf={pdf}", (folder / "page.html").as_uri())
     text = subprocess.run(
         ["pdftotext", "-layout", pdf, "-"], capture_output=True, text=True, check=True
     ).stdout
-    sheets = text.split("\f")[:-1]
+    return text.split("\f")[:-1]
+
+
+NEEDS_PDFTOTEXT: Final = pytest.mark.skipif(
+    shutil.which("pdftotext") is None, reason="no pdftotext is installed (poppler-utils)"
+)
+
+
+@NEEDS_PDFTOTEXT
+def test_each_printed_page_has_a_header_and_each_invoice_a_page(page: str, tmp_path: Path) -> None:
+    sheets = printed(page, tmp_path)
     header = "Quota report | production-1 | 2026-03-01 00:00 to 2026-03-03 00:00 UTC"
     for number, sheet in enumerate(sheets, 1):
         first = sheet.strip().splitlines()[0]
@@ -167,3 +189,12 @@ def test_each_printed_page_has_a_header_and_each_invoice_a_page(page: str, tmp_p
         assert first.endswith(f"{number} / {len(sheets)}")
     assert [sheet.count("Invoice:") for sheet in sheets if "Invoice:" in sheet] == [1] * len(USERS)
     assert "production-1" in sheets[-2]
+
+
+@NEEDS_PDFTOTEXT
+def test_an_invoice_of_its_own_is_one_printed_page(invoice: str, tmp_path: Path) -> None:
+    (sheet,) = printed(invoice, tmp_path)
+    assert sheet.strip().startswith("Invoice | CN=settlement-17.eu-west-1.prod.internal")
+    assert "2026-03-01 00:00 to 2026-03-03 00:00" in sheet
+    assert re.search(r"\b1 */ *1\b", sheet)
+    assert sheet.count("617.28") == 6

@@ -132,14 +132,29 @@ def test_invoices_of_hostile_names_add_up(spark: SparkSession, run_job: RunJob, 
     assert page.texts.count("Invoice:") == len(NAMES)
     assert {"Comma, Inc.", "=4711", "<b>", "\u05d0\u05d1"} < set(page.texts)
     assert not any(text.startswith("Compared with") for text in page.texts)
+    with (first / "invoice-files/index.csv").open(newline="") as file:
+        listed = {row["user"]: row for row in csv.DictReader(file)}
+    assert sum(Decimal(row["amount"]) for row in listed.values()) == sums[0]
+    assert len(list((first / "invoice-files").glob("*.html"))) == len(NAMES)
+    texts = Page((first / "invoice-files" / listed["a,b"]["file"]).read_text()).texts
+    assert {"Comma, Inc.", "=4711", listed["a,b"]["amount"], "2026-03-01 00:00 to 2026-04-01 00:00"} < set(
+        texts
+    )
     with (first / "invoices.csv").open(newline="") as file:
         assert {row["cost_center"] for row in csv.DictReader(file)} == {"'=4711", "<b>", ""}
     with (first / "usage.csv").open(newline="") as file:
         users = [name.replace("=", "'=", 1) if name.startswith("=") else name for name in NAMES]
         assert sorted(row["user"] for row in csv.DictReader(file)) == sorted(users)
     billed, counted = (Page((out / "report.html").read_text()).texts for out in (second, third))
-    compared = [text for text in counted if not text.startswith("The largest changes")]
-    assert compared == [text for text in billed if not text.startswith("The largest changes")]
+    # Only the texts that say where the amounts before come from are different.
+    texts_of = [
+        [text for text in found if not text.startswith(("The largest changes", "The amount before"))]
+        for found in (billed, counted)
+    ]
+    assert texts_of[0] == texts_of[1]
+    # The name of a tenant's file is the same in each period.
+    later = Page((second / "invoice-files" / listed["a,b"]["file"]).read_text()).texts
+    assert "Compared with 2026-03-01 00:00 to 2026-04-01 00:00" in later
     movers = billed[billed.index("Top movers") : billed.index("Cost")]
     assert {"a,b / c", "new / c", "=1+1 / c"} < set(movers)
     # Of bytes and of amounts.

@@ -44,6 +44,7 @@ def test_what_the_proxy_writes_is_an_event(spark: SparkSession) -> None:
         ("pipeline.md", schema.THROTTLE),
         ("pipeline.md", schema.CHARGEBACK),
         ("pipeline.md", schema.INVOICES),
+        ("pipeline.md", schema.INVOICE_FILES),
         ("pipeline.md", schema.REPLAY),
         ("pipeline.md", schema.HEADROOM),
         ("pipeline.md", schema.SKIPPED),
