@@ -69,7 +69,9 @@ def job(run: Callable[..., None]) -> Callable[..., None]:
 
 @job
 @in_lake
-@click.option("--by", type=click.Choice([HOUR, DAY]), default=HOUR, show_default=True)
+@click.option(
+    "--by", type=click.Choice([HOUR, DAY]), default=HOUR, show_default=True, help="Period of each row."
+)
 def usage(job: Job, by: str) -> None:
     """Write bytes, requests and rates by tenant, partition and hour."""
     batch.write_usage(job, by)
@@ -87,7 +89,7 @@ def usage(job: Job, by: str) -> None:
     "--late",
     default="1 hour",
     show_default=True,
-    help="Events of a stream that are older than the newest one by more than this go to late/.",
+    help="A stream writes events that are older than the newest one by more than this to late/.",
 )
 @click.option(
     "--every", default=10.0, show_default=True, type=RATE, help="Seconds between a stream's batches."
@@ -195,7 +197,8 @@ def chargeback(job: Job, prices: Path) -> None:
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT",
-    help="Read the current quotas from this proxy or broker. --current then only says how they are measured.",
+    help="Read the current quotas from this proxy or broker. --current then gives only their settings, "
+    "such as algorithm and scope.",
 )
 @click.option(
     "--review",
@@ -259,8 +262,8 @@ def replay(job: Job, quotas: Path) -> None:
 @click.option(
     "--previous",
     metavar="FOLDER",
-    help="The --out of the report of the previous period: compare with its bill. By default, with the events "
-    "of the period before --from, as long as this one.",
+    help="The --out of the previous period's report, with whose bill the report compares. Default: the bill "
+    "of the events in the period of the same length before --from.",
 )
 @click.option(
     "--invoice-files/--no-invoice-files",

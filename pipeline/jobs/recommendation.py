@@ -71,7 +71,7 @@ def write_recommendation(job: Job, options: Recommending) -> None:
 
 
 def _current(job: Job, options: Recommending) -> QuotaSet:
-    """The current quotas: those of --bootstrap, measured as the file of --current says."""
+    """The current quotas: those of --bootstrap, with the settings of the file of --current."""
     known = QuotaSet(Quotas()) if options.current is None else options.current
     if options.bootstrap is None:
         return known

@@ -54,7 +54,8 @@ def main() -> None:
 def run(path: Path, log_level: str) -> None:
     """Serve until SIGTERM or SIGINT, then drain connections and exit.
 
-    Changed quotas of the file take effect when it changes, and on SIGHUP; other keys need a restart.
+    Reloads the file when it changes, and on SIGHUP: changed quotas take effect, other changed keys need a
+    restart.
     """
     from proxy.server.system.garbage_collection import gc_paused
 

@@ -80,7 +80,7 @@ class QuotaCommands(click.Group):
     "producer_byte_rate=1048576",
 )
 def quotas() -> None:
-    """Show and change client quotas over Kafka's admin protocol.
+    """Show and change quotas over Kafka's admin protocol.
 
-    Works with a quota proxy, and with a plain Kafka broker.
+    Works with a quota proxy; with a plain Kafka broker, for the quotas of clients.
     """

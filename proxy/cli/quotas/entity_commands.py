@@ -145,7 +145,7 @@ def delete(
 ) -> None:
     """Remove quotas of one entity: those of the given keys, or all.
 
-    A removed quota of the proxy's configuration file has no effect until `set --back-to-file`.
+    Removing a quota that the proxy's configuration file has overrides the file until `set --back-to-file`.
     """
     if temporary and (keys or until is not None):
         raise click.UsageError(

@@ -25,6 +25,8 @@ ASKED = [kind for kind in KINDS if kind.keys and not kind.build().intercepts]
 """The others are asked by whoever answers the requests, in words of their own, or are quotas of topics and
 brokers; so are their tests.
 """
+COUNTED = {"connection_creation"}
+"""Kinds that charge 1 for each request or connection; the others charge bytes or time."""
 every_kind = pytest.mark.parametrize("kind", ASKED, ids=[kind.name for kind in ASKED])
 every_algorithm = pytest.mark.parametrize("algorithm", [PACE, WINDOW])
 
@@ -56,9 +58,10 @@ def engine_of(kind, limits):
 
 def exchanges(kind, size):
     """As many requests as the kind has keys, and a response to each: of so many bytes as quotas count them,
-    and so many percent of a second's work.
+    and so many percent of a second's work. Of a kind that counts requests: so many of them.
     """
-    for api_key in kind.api_keys[: len(kind.keys)]:
+    times = size if kind.name in COUNTED else 1
+    for api_key in kind.api_keys[: len(kind.keys)] * times:
         response = ResponseView(9, True, size - LENGTH_SIZE)
         response.service_seconds = size / 100
         yield RequestView(api_key, 9, 1, "c", size), response
@@ -250,7 +253,7 @@ def test_an_observed_quota_counts_as_if_enforced_and_lets_everything_pass(kind, 
     modes = {key.name: OBSERVE for key in kind.keys}
     observing = engine_of(kind, limits_of(kind, algorithm=algorithm, modes=modes))
     enforcing = engine_of(kind, limits_of(kind, algorithm=algorithm))
-    size = burst_of(kind, algorithm) + (20 if kind.api_keys else 1)
+    size = burst_of(kind, algorithm) + (1 if kind.name in COUNTED else 20)
     waits = pass_through(kind, enforcing, size)
     assert max(waits) > 0.0
     assert pass_through(kind, observing, size) == [0.0] * len(waits)
