@@ -2,6 +2,7 @@
 
 from typing import Final, final
 
+from proxy.quota.config_check import ConfigCheck
 from proxy.quota.limits.resources import BROKER, TOPIC, ConfigKey, Resources
 from proxy.quota.quota import QuotaKind
 
@@ -29,7 +30,7 @@ class ConfigRules:
         self.unenforced: Final = unenforced
         self.forwarded: Final = forwarded
         self._keys: Final[dict[str, dict[str, ConfigKey]]] = {TOPIC: {}, BROKER: {}}
-        self._conflicts: Final = [kind.conflict for kind in kinds if kind.conflict is not None]
+        self._checks: Final = [kind.check for kind in kinds if kind.check is not None]
         for kind in kinds:
             for key in kind.configs:
                 if key.name in left_to_brokers:
@@ -40,10 +41,14 @@ class ConfigRules:
         """The configs of a type of resource, by name; read-only."""
         return self._keys[resource]
 
+    def checks(self, resources: Resources) -> list[ConfigCheck]:
+        """Begin to check changes of these values."""
+        return [check(resources) for check in self._checks]
+
     def conflict(self, resources: Resources) -> str:
         """Why these values cannot be configured together; empty if they can."""
-        for conflict in self._conflicts:
-            problem = conflict(resources)
+        for check in self.checks(resources):
+            problem = check.conflict()
             if problem:
                 return problem
         return ""

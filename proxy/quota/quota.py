@@ -7,11 +7,12 @@ from typing import Final, final
 from mypy_extensions import mypyc_attr
 
 from proxy.quota.cluster_view import ClusterView
+from proxy.quota.config_check import ConfigCheck
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
-from proxy.quota.limits.resources import ConfigKey, Resources
+from proxy.quota.limits.resources import ConfigKey
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
@@ -242,7 +243,7 @@ class QuotaKind:
         scope: str,
         build: Callable[[], Quota],
         configs: tuple[ConfigKey, ...] = (),
-        conflict: Callable[[Resources], str] | None = None,
+        check: type[ConfigCheck] | None = None,
         between_brokers: bool = False,
     ) -> None:
         self.name: Final = name
@@ -250,10 +251,8 @@ class QuotaKind:
         """The quotas of users, client ids and addresses of this kind."""
         self.configs: Final = configs
         """The configs of topics and brokers of this kind."""
-        self.conflict: Final = conflict
-        """Checks a change of configs: returns the reason if they contradict each other, else an
-        empty text.
-        """
+        self.check: Final = check
+        """Whether its configs contradict each other; None if they cannot."""
         self.between_brokers: Final = between_brokers
         """Whether the kind applies to requests of brokers, and not to those of clients."""
         self.api_keys: Final = api_keys

@@ -17,7 +17,8 @@ from proxy.errors import QuotaProxyError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
-from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.store.config_conflicts import ConfigConflicts
 from proxy.store.layers import SLICE, ClientLayer, ConfigLayer, Layers, Quotas
 from proxy.store.published_limits import Build, PublishedLimits
 from proxy.store.records import Place, Setting, Unreadable
@@ -306,14 +307,9 @@ class QuotaStore:
             await self._append(records)
             return names
 
-    def conflict(self, changes: Sequence[ConfigChange]) -> str:
-        """Why these changes conflict, in a sentence; empty if they do not."""
-        resources = self.limits.resources
-        for type in (TOPIC, BROKER):
-            of_type = [change for change in changes if change.entity.type == type]
-            values = {change.entity.name: self._configs.outcome(change) for change in of_type}
-            resources = resources.with_changes(type, values)
-        return self._rules.conflict(resources)
+    def conflicts(self) -> ConfigConflicts:
+        """Begin to check whether changes conflict with the configs in force."""
+        return ConfigConflicts(self._rules.checks(self.limits.resources), self._configs.outcome)
 
     def _outdated(self, change: ConfigChange) -> set[str]:
         """The configs that were set for an earlier topic of the same name."""
@@ -328,7 +324,11 @@ class QuotaStore:
         Raises Conflict if topics and brokers cannot have them together, and what alter() raises.
         """
         async with self._one_at_a_time:
-            problem = self.conflict(changes)
+            conflicts = self.conflicts()
+            for start in range(0, len(changes), YIELD_EVERY):
+                conflicts.change(changes[start : start + YIELD_EVERY])
+                await asyncio.sleep(0)
+            problem = conflicts.conflict()
             if problem:
                 raise Conflict(problem)
             records: list[tuple[Place, Setting]] = []

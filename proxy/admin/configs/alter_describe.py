@@ -259,7 +259,7 @@ class ResourceConfigs:
             changes += [resource.change for resource in some if resource.change is not None]
         if not changes:
             return planned
-        conflicts = iter(await self._store.conflicts(changes))
+        conflicts = iter(await self._store.conflicts(changes, yielder))
         checked: list[_PlannedResource] = []
         for resource in planned:
             await yielder.step()

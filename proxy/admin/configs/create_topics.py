@@ -143,7 +143,7 @@ class TopicCreations:
             return
         conflicts = {
             change.entity.name: conflict
-            for change, conflict in zip(changes, await self._store.conflicts(changes), strict=True)
+            for change, conflict in zip(changes, await self._store.conflicts(changes, yielder), strict=True)
             if conflict
         }
         if not conflicts:

@@ -1,6 +1,5 @@
 """ConfigsStore: the quota store, with errors and topic ids as the APIs about configs and topics need them."""
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -66,28 +65,33 @@ class ConfigsStore:
         except (StoreUnavailable, StoreOff) as error:
             raise _rejection(error) from error
 
-    async def conflicts(self, changes: Sequence[ConfigChange]) -> list[str]:
+    async def conflicts(self, changes: Sequence[ConfigChange], yielder: Yielder) -> list[str]:
         """Return for each change why it conflicts with the stored configs, or with changes before it that do
         not; empty if it does not.
 
-        A check takes milliseconds if there are thousands of changes. So halves are checked, not single
-        changes, and the event loop runs other work in between.
+        Changes that conflict with nothing together are accepted together; otherwise each half is checked.
         """
-        conflicts = [""] * len(changes)
-        accepted: list[ConfigChange] = []
+        found = [""] * len(changes)
+        conflicts = self._store.conflicts()
         unchecked = [(0, len(changes))] if changes else []
         while unchecked:
             start, stop = unchecked.pop()
-            conflict = self._store.conflict([*accepted, *changes[start:stop]])
+            accepted = conflicts.made
+            for place in range(start, stop):
+                await yielder.step()
+                conflicts.change([changes[place]])
+            conflict = conflicts.conflict()
             if not conflict:
-                accepted += changes[start:stop]
-            elif stop - start == 1:
-                conflicts[start] = conflict
+                continue
+            while conflicts.made > accepted:
+                await yielder.step()
+                conflicts.undo(1)
+            if stop - start == 1:
+                found[start] = conflict
             else:
                 middle = (start + stop) // 2
                 unchecked += [(middle, stop), (start, middle)]
-            await asyncio.sleep(0)
-        return conflicts
+        return found
 
     async def alter(
         self, changes: Sequence[ConfigChange], broker: Broker, who: Identity

@@ -15,14 +15,24 @@ or a config changes. Internal topics have no share: they are rejected only if th
 own.
 """
 
+from collections.abc import Mapping
 from typing import Final, final
 
 from proxy.quota.cluster_view import ClusterView
+from proxy.quota.config_check import ConfigCheck
 from proxy.quota.identity import Identity
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.enforcement import ENFORCE, UNLIMITED
 from proxy.quota.limits.limits import Limits
-from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, NO_RESOURCES, TOPIC, Resources
+from proxy.quota.limits.own_values import OwnValues
+from proxy.quota.limits.resources import (
+    BROKER,
+    DEFAULT_RESOURCE,
+    NO_RESOURCES,
+    TOPIC,
+    ConfigResource,
+    Resources,
+)
 from proxy.quota.limits.topic_limits import internal, topic_limit
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
@@ -229,29 +239,50 @@ class BrokerBytesIn(Quota):
         self._last_topic = ""
 
 
-def conflict(resources: Resources) -> str:
-    """Why the topics' thresholds contradict a broker's total; empty if they do not."""
-    explicit = {
-        topic: float(value)
-        for topic, value in resources.configured(TOPIC, SHARE).items()
-        if topic != DEFAULT_RESOURCE
-    }
-    together = sum(explicit.values())
-    for broker, value in resources.configured(BROKER, TOTAL).items():
-        if together > float(value):
-            whose = "every broker" if broker == DEFAULT_RESOURCE else f"broker {broker}"
-            return (
-                f"{SHARE} of {_named(explicit)} is {together:.0f} in all, more than {TOTAL} of {whose}, "
-                f"which is {float(value):.0f}; lower the one or raise the other"
-            )
-    return ""
+@final
+class ThresholdCheck(ConfigCheck):
+    """The topics' own thresholds must not be more than the total of any broker."""
 
+    def __init__(self, resources: Resources) -> None:
+        topics = dict(resources.configured(TOPIC, SHARE))
+        topics.pop(DEFAULT_RESOURCE, None)
+        self._topics: Final = OwnValues(topics, largest=True)
+        self._brokers: Final = OwnValues(resources.configured(BROKER, TOTAL), largest=False)
+        self._undo: Final[list[tuple[OwnValues, str, int | None] | None]] = []
+        """By change: the value before it; None if the change is about neither threshold."""
 
-def _named(explicit: dict[str, float]) -> str:
-    """The topics with the largest thresholds, by name."""
-    largest = sorted([(-value, topic) for topic, value in explicit.items()])
-    shown = [f"{topic} ({-value:.0f})" for value, topic in largest[:3]]
-    return ", ".join(shown) + (f" and {len(largest) - 3} more" if len(largest) > 3 else "")
+    def change(self, resource: ConfigResource, values: Mapping[str, str | None]) -> None:
+        key, own = (TOTAL, self._brokers) if resource.type == BROKER else (SHARE, self._topics)
+        name = resource.name
+        if key not in values or (resource.type == TOPIC and name == DEFAULT_RESOURCE):
+            self._undo.append(None)
+            return
+        self._undo.append((own, name, own.get(name)))
+        text = values[key]
+        own.put(name, None if text is None else int(text))
+
+    def undo(self) -> None:
+        undo = self._undo.pop()
+        if undo is not None:
+            own, name, before = undo
+            own.put(name, before)
+
+    def conflict(self) -> str:
+        together = self._topics.total
+        for total, broker in self._brokers.first(1):
+            if together > total:
+                whose = "every broker" if broker == DEFAULT_RESOURCE else f"broker {broker}"
+                return (
+                    f"{SHARE} of {self._largest()} is {together} in all, more than {TOTAL} of {whose}, "
+                    f"which is {total}; lower the one or raise the other"
+                )
+        return ""
+
+    def _largest(self) -> str:
+        """The topics with the largest thresholds, by name."""
+        shown = [f"{topic} ({value})" for value, topic in self._topics.first(3)]
+        more = self._topics.count - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 KIND: Final = QuotaKind(
@@ -261,5 +292,5 @@ KIND: Final = QuotaKind(
     scope=PER_BROKER,
     build=BrokerBytesIn,
     configs=(BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD),
-    conflict=conflict,
+    check=ThresholdCheck,
 )

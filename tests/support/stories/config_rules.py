@@ -3,18 +3,10 @@
 from typing import Final
 
 from proxy.quota.config_rules import ConfigRules
+from proxy.quota.kinds.broker_bytes_in import ThresholdCheck
 from proxy.quota.limits import config_keys
-from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
-from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigKey, Resources
+from proxy.quota.limits.resources import ConfigKey
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
-
-
-def too_much(resources: Resources) -> str:
-    """Why the topics' thresholds exceed that of the default broker; empty if they do not."""
-    total = resources.number(BROKER, DEFAULT_RESOURCE, TOTAL_BYTES_IN_THRESHOLD.name)
-    parts = sum(map(int, resources.configured(TOPIC, BYTES_IN_THRESHOLD.name).values()))
-    return f"{parts} is more than {total:g}" if total is not None and parts > total else ""
-
 
 CONFIG_KEYS: Final = tuple(value for value in vars(config_keys).values() if isinstance(value, ConfigKey))
 KIND: Final = QuotaKind(
@@ -24,8 +16,17 @@ KIND: Final = QuotaKind(
     scope=PER_BROKER,
     build=lambda: Quota(()),
     configs=CONFIG_KEYS,
-    conflict=too_much,
+    check=ThresholdCheck,
 )
 CONFIG_RULES: Final = ConfigRules([KIND])
 FORWARDED: Final = ConfigRules([KIND], forwarded=frozenset([key.name for key in KIND.configs]))
 """The same rules on brokers that know the configs themselves."""
+
+
+def too_much(topics: str, together: int, total: int) -> str:
+    """The message if the thresholds of `topics` exceed that of the default broker."""
+    return (
+        f"bytes.in.per.sec.threshold of {topics} is {together} in all, more than "
+        f"total.bytes.in.per.sec.threshold of every broker, which is {total}; "
+        "lower the one or raise the other"
+    )

@@ -1,6 +1,6 @@
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, Resources
-from tests.support.stories.config_rules import CONFIG_KEYS, KIND
+from tests.support.stories.config_rules import CONFIG_KEYS, KIND, too_much
 
 RULES = ConfigRules([KIND])
 TOTAL = {DEFAULT_RESOURCE: {"total.bytes.in.per.sec.threshold": "5"}}
@@ -14,7 +14,9 @@ def test_every_config_of_a_kind_is_one_of_its_resource():
 
 def test_conflicts_come_from_the_kinds():
     assert RULES.conflict(Resources({"t": {"bytes.in.per.sec.threshold": "5"}}, TOTAL)) == ""
-    assert RULES.conflict(Resources({"t": {"bytes.in.per.sec.threshold": "6"}}, TOTAL)) == "6 is more than 5"
+    assert RULES.conflict(Resources({"t": {"bytes.in.per.sec.threshold": "6"}}, TOTAL)) == too_much(
+        "t (6)", 6, 5
+    )
 
 
 def test_without_kinds_there_is_nothing_to_configure():

@@ -10,6 +10,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.quota_store import ClientQuotaAlteration, ConfigChange, Conflict, QuotaStore, StoreOff
 from proxy.store.records import Place, Setting, Unreadable
+from tests.support.stories.config_rules import too_much
 from tests.support.stories.memory_store import MemoryLog, Wall, file_of, memory_store
 
 ORDERS, DEFAULT_TOPIC = ConfigResource(TOPIC, "orders"), ConfigResource(TOPIC, DEFAULT_RESOURCE)
@@ -127,7 +128,7 @@ def test_conflict_of_file_and_tools_is_logged_once(caplog: pytest.LogCaptureFixt
     for value in ("11", "11"):
         kit.store.read([(Place(ORDERS, PART), setting(value))])
         kit.store.read([(Place(ORDERS, RATE), setting(value))])
-    assert caplog.text.count("11 is more than 10") == 1
+    assert caplog.text.count(too_much("orders (11)", 11, 10)) == 1
     assert kit.topics == {"orders": {PART: "11", RATE: "11"}}
 
 

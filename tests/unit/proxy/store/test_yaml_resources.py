@@ -1,5 +1,6 @@
 """Quotas of topics and brokers in YAML: what is taken, and what gets a sentence with its place."""
 
+from re import escape
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from proxy.errors import SettingsError, spell
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.yaml_resources import read_resources, resources_of
-from tests.support.stories.config_rules import CONFIG_RULES, KIND
+from tests.support.stories.config_rules import CONFIG_RULES, KIND, too_much
 
 
 def read(text: str) -> Any:
@@ -131,7 +132,7 @@ def test_configs_that_conflict_are_rejected() -> None:
         "{topics: {t: {bytes.in.per.sec.threshold: 6}}, "
         "brokers: {<default>: {total.bytes.in.per.sec.threshold: 5}}}"
     )
-    with pytest.raises(SettingsError, match="6 is more than 5") as caught:
+    with pytest.raises(SettingsError, match=escape(too_much("t (6)", 6, 5))) as caught:
         read(text)
     assert caught.value.key == ("quotas",)
 

@@ -30,7 +30,7 @@ from tests.support.messages.configs import (
 )
 from tests.support.messages.kio_messages import request_frame, versions
 from tests.support.messages.mutations import intercepted, topic_id
-from tests.support.stories.config_rules import CONFIG_RULES, FORWARDED, KIND
+from tests.support.stories.config_rules import CONFIG_RULES, FORWARDED, KIND, too_much
 from tests.support.stories.configs_broker import FakeBroker
 from tests.support.stories.configs_kit import (
     ACTION,
@@ -240,7 +240,7 @@ class TestIncremental:
         assert done == [
             (DEFAULT_BROKER, NONE, None),
             (T, NONE, None),
-            (U, INVALID_CONFIG, "11 is more than 10"),
+            (U, INVALID_CONFIG, too_much("t (6), u (5)", 11, 10)),
         ]
         assert kit.asked() == [(DEFAULT_BROKER, {}), (T, {})]
         assert (await kit.set((DEFAULT_BROKER, [(TOTAL, SET, "5")])))[0][1] == INVALID_CONFIG

@@ -38,7 +38,7 @@ from tests.support.messages.mutations import (
     topic_id,
 )
 from tests.support.messages.requests import build, part
-from tests.support.stories.config_rules import CONFIG_RULES
+from tests.support.stories.config_rules import CONFIG_RULES, too_much
 from tests.support.stories.configs_broker import Counts, FakeBroker
 from tests.support.stories.memory_store import memory_store
 from tests.support.stories.rights import FixedRights
@@ -223,7 +223,7 @@ async def test_conflicting_configs_are_rejected() -> None:
         ("u", 40),
         ("v", 0),
     ]
-    assert response.topics[1].error_message == "11 is more than 10"
+    assert response.topics[1].error_message == too_much("t (6), u (5)", 11, 10)
     assert kit.configs["v"] == {PART: "4"}
 
 

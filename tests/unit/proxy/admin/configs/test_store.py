@@ -1,6 +1,5 @@
 """ConfigsStore: which error each change has, and the ids of the topics that configs are stored for."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from kio.schema.errors import ErrorCode
 from proxy.admin.broker import Broker
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.rejected import RequestRejected
+from proxy.admin.yielder import Yielder
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import Identity
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
@@ -16,6 +16,7 @@ from proxy.store.quota_store import ConfigChange, StoreUnavailable
 from tests.support.messages.mutations import topic_id
 from tests.support.stories.configs_broker import Counts, FakeBroker
 from tests.support.stories.memory_store import memory_store
+from tests.support.turn_lengths import turn_lengths
 
 WHO = Identity("admin", "tool", "10.0.0.1")
 PART, TOTAL = "bytes.in.per.sec.threshold", "total.bytes.in.per.sec.threshold"
@@ -84,25 +85,25 @@ async def test_it_is_known_beforehand_that_nothing_can_be_stored() -> None:
     assert caught.value.code is ErrorCode.request_timed_out
 
 
-async def test_conflicts_name_the_changes_that_cannot_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of checks follows that of the conflicts, not that of the changes."""
+async def test_conflicts_name_the_changes_that_cannot_be_stored() -> None:
     store, _ = memory_store({}, configs={DEFAULT_BROKER: {TOTAL: "1001"}})
-    checks = 0
-    conflict = store.conflict
-
-    def counted(changes: Sequence[ConfigChange]) -> str:
-        nonlocal checks
-        checks += 1
-        return conflict(changes)
-
-    monkeypatch.setattr(store, "conflict", counted)
     changes = [ConfigChange(ConfigResource(TOPIC, f"t{number}"), {PART: "1"}) for number in range(1000)]
     changes[500] = ConfigChange(T, {PART: "3"})
-    found = await ConfigsStore(store).conflicts(changes)
+    found = await ConfigsStore(store).conflicts(changes, Yielder())
     assert [place for place, why in enumerate(found) if why] == [999], "those before it fit exactly"
-    assert checks < 30
     changes[0] = ConfigChange(U, {PART: "1001"})
-    found = await ConfigsStore(store).conflicts(changes)
+    found = await ConfigsStore(store).conflicts(changes, Yielder())
     assert not found[0]
     assert all(found[1:])
-    assert await ConfigsStore(store).conflicts([]) == []
+    assert await ConfigsStore(store).conflicts([], Yielder()) == []
+
+
+@pytest.mark.parametrize("total", [1, 2000])
+async def test_no_turn_is_longer_if_there_are_more_changes(total: int) -> None:
+    """Whether they conflict or not."""
+    store, _ = memory_store({}, configs={DEFAULT_BROKER: {TOTAL: str(total)}})
+    changes = [ConfigChange(ConfigResource(TOPIC, f"t{number}"), {PART: "1"}) for number in range(2000)]
+    async with turn_lengths() as turns:
+        found = await ConfigsStore(store).conflicts(changes, Yielder())
+    assert sum(not why for why in found) == total
+    assert 0 < turns.longest < 20_000

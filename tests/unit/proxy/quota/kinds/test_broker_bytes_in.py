@@ -1,17 +1,18 @@
 """The broker-side quota, version 1: averages, shares, and what is rejected while both are over."""
 
 import math
+from random import Random
 
 import pytest
 
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.broker_bytes_in import ERRORS_AT_MOST, KIND, conflict
+from proxy.quota.kinds.broker_bytes_in import ERRORS_AT_MOST, KIND, ThresholdCheck
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.quota.limits.limits import Limits
-from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
+from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource, Resources
 from proxy.quota.usage import REST
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import PRODUCE
@@ -283,9 +284,47 @@ def test_topics_that_are_gone_are_forgotten_when_idle():
     ],
 )
 def test_the_explicit_thresholds_have_to_fit_into_every_total(topics, brokers, says):
-    resources = Resources(
+    resources = resources_of(topics, brokers)
+    assert ThresholdCheck(resources).conflict() == says
+    assert KIND.check is ThresholdCheck
+
+
+def test_changes_of_thresholds_are_checked_one_by_one():
+    """The same as a check of all values; each change can be undone."""
+    random = Random(7)
+    topics, brokers = {f"t{n}": str(n + 1) for n in range(9)}, {"1": "60", "2": "80"}
+    check = ThresholdCheck(resources_of(topics, brokers))
+    states = [(dict(topics), dict(brokers))]
+    for _ in range(2000):
+        if len(states) > 1 and random.random() < 0.4:
+            check.undo()
+            states.pop()
+        else:
+            topics, brokers = map(dict, states[-1])
+            type, name = random.choice(
+                [(TOPIC, f"t{random.randrange(12)}"), (BROKER, f"{random.randrange(4)}")]
+            )
+            value = random.choice([None, str(random.randrange(1, 30)), str(random.randrange(50, 90))])
+            key, changed = (SHARE, topics) if type == TOPIC else (TOTAL, brokers)
+            check.change(ConfigResource(type, name), {key: value, "other": "5"})
+            check.change(ConfigResource(type, name), {"other": None})
+            check.undo()
+            changed.pop(name, None)
+            if value is not None:
+                changed[name] = value
+            states.append((topics, brokers))
+        assert check.conflict() == ThresholdCheck(resources_of(*states[-1])).conflict()
+
+
+def test_the_default_topic_has_no_threshold_of_its_own():
+    check = ThresholdCheck(resources_of({"t": "5"}, {DEFAULT_RESOURCE: "10"}))
+    check.change(ConfigResource(TOPIC, DEFAULT_RESOURCE), {SHARE: "99"})
+    assert check.conflict() == ""
+    check.undo()
+
+
+def resources_of(topics, brokers):
+    return Resources(
         {topic: {SHARE: value} for topic, value in topics.items()},
         {broker: {TOTAL: value} for broker, value in brokers.items()},
     )
-    assert conflict(resources) == says
-    assert KIND.conflict is not None
