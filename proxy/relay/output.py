@@ -19,13 +19,13 @@ class RelayOutput:
     """
 
     __slots__ = (
+        "broker_paused",
         "broker_responses",
         "client_muted",
         "holds_memory",
         "intercepted",
         "names_wanted",
         "next_timer",
-        "responses_delayed",
         "to_broker",
         "to_client",
         "unknown_brokers",
@@ -59,9 +59,9 @@ class RelayOutput:
         """Whether bytes for the broker are in memory that connections share. When all of them have been sent,
         the shell calls Relay.broker_took_all().
         """
-        self.responses_delayed = False
-        """Whether no response may be sent to the client. The shell should leave the broker's bytes in the
-        socket.
+        self.broker_paused = False
+        """Whether the shell must not read the broker: no response may be sent to the client yet, or the relay
+        reads the responses that have arrived in a later turn of the event loop.
         """
         self.next_timer = 0.0
         """When Relay.handle_timer() is due; 0.0 for never."""

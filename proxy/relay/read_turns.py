@@ -1,24 +1,29 @@
-"""ReadTurns: how many requests all connections of a process read in one turn of the event loop.
+"""ReadTurns: how many requests, or responses, all connections read in one turn of the event loop.
 
-One read from a socket may bring more than a thousand small requests, and a turn of the event loop may read
-many sockets. The responses to others wait meanwhile.
+One read from a socket may bring more than a thousand small requests or responses, and a turn of the event
+loop may read many sockets. All other connections wait meanwhile.
 """
 
 from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-FREE_REQUESTS: Final[native] = 8
-"""Requests that a connection reads at once in any case: most clients send no more ahead."""
-REQUESTS: Final[native] = 128
-"""Further requests of all connections at one time of the loop's clock, which has milliseconds. They take
-about half a millisecond.
+FREE_FRAMES: Final[native] = 8
+"""Requests, or responses, that a connection reads at once in any case: most clients have no more of them."""
+FRAMES: Final[native] = 128
+"""Further ones of all connections at one time of the loop's clock, which has milliseconds. They take about
+half a millisecond.
 """
+PARTITIONS_SHIFT: Final[native] = 4
+"""A message counts once more for each 16 partitions that are read in it: the number is shifted right by this.
+"""
+PAUSE_SECONDS: Final = 0.001
+"""How long a connection that may read no more waits: until the loop's clock has another time."""
 
 
 @final
 class ReadTurns:
-    """Shared by the relays of a listener."""
+    """Shared by the relays of a listener; one for each direction."""
 
     __slots__ = ("_left", "_now")
 
@@ -26,10 +31,12 @@ class ReadTurns:
         self._now = -1.0
         self._left: native = 0
 
-    def take(self, now: float) -> bool:
-        """Return whether a connection that has read FREE_REQUESTS may read another request now."""
+    def take(self, frames: native, now: float) -> bool:
+        """Return whether a connection that has read FREE_FRAMES may read on now; `frames`: how much it has
+        read since.
+        """
         if now != self._now:
             self._now = now
-            self._left = REQUESTS
-        self._left -= 1
+            self._left = FRAMES
+        self._left -= frames
         return self._left >= 0

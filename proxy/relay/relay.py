@@ -91,6 +91,7 @@ class Relay:
             names=budget,
             errors=errors,
             authentication=authentication,
+            turns=settings.response_turns,
         )
 
     @property
@@ -158,7 +159,8 @@ class Relay:
             self._responses.receive(data, now)
         except ProtocolError as error:
             raise RelayError(BROKER_PROTOCOL_ERROR, str(error)) from error
-        return self._responses_read(now)
+        self._responses_read(now)
+        return self._finish()
 
     def brokers_known(self, now: float) -> RelayOutput:
         """Continue to read, because the shell has added RelayOutput.unknown_brokers to the table of
@@ -169,9 +171,18 @@ class Relay:
             self._responses.brokers_known(now)
         except ProtocolError as error:
             raise RelayError(BROKER_PROTOCOL_ERROR, str(error)) from error
-        return self._responses_read(now)
+        self._responses_read(now)
+        return self._finish()
 
-    def _responses_read(self, now: float) -> RelayOutput:
+    def _resume_responses(self, now: float) -> None:
+        try:
+            self._responses.resume(now)
+        except ProtocolError as error:
+            raise RelayError(BROKER_PROTOCOL_ERROR, str(error)) from error
+        self._responses_read(now)
+
+    def _responses_read(self, now: float) -> None:
+        """Do what responses that have been read make possible."""
         if self._authentication is not None:
             self._take_login(self._authentication)
         if self._requests.admission.awaits_response:
@@ -179,7 +190,6 @@ class Relay:
         if self._requests.unfinished:
             # The requests in flight may have been too many for it.
             self._read_requests(now)
-        return self._finish()
 
     def _take_login(self, authentication: Authentication) -> None:
         if authentication.rejection:
@@ -290,6 +300,8 @@ class Relay:
         in_flight = self._in_flight
         if 0.0 < in_flight.delayed_until <= now:
             in_flight.end_delay()
+        if 0.0 < self._responses.resume_at <= now:
+            self._resume_responses(now)
         if 0.0 < self._requests.wake_at <= now:
             self._wake(now)
             self._read_requests(now)
@@ -341,10 +353,13 @@ class Relay:
         """Whether the broker's responses are still of use after end()."""
         return self._late is not None and self._late.awaited
 
-    def receive_late(self, data: bytes, now: float) -> None:
-        """Take the broker's next bytes after end(): the quotas take back what the broker has not appended."""
-        if self._late is not None:
-            self._late.receive(data, now)
+    def receive_late(self, data: bytes, now: float) -> bool:
+        """Take the broker's next bytes after end(): the quotas take back what the broker has not appended.
+
+        Return whether bytes remain to be read. Then call again with no bytes after PAUSE_SECONDS, so that
+        other connections have their turn; the first such call is due after end().
+        """
+        return self._late is not None and self._late.receive(data, now)
 
     def _read_requests(self, now: float) -> None:
         try:
@@ -369,8 +384,11 @@ class Relay:
         output.names_wanted = names.all_wanted or len(names.wanted) > 0
         output.client_muted = not requests.may_read
         delayed_until = in_flight.delayed_until
-        output.responses_delayed = delayed_until > 0.0
         due = _earlier(in_flight.muted_until, delayed_until)
+        resume_at = self._responses.resume_at
+        output.broker_paused = delayed_until > 0.0 or resume_at > 0.0
+        if resume_at > 0.0:
+            due = _earlier(due, resume_at)
         wake_at = requests.wake_at
         output.next_timer = due if wake_at == 0.0 else _earlier(due, wake_at)
         return output

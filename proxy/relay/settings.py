@@ -31,7 +31,8 @@ class RelaySettings:
         topic_names: TopicNames | None = None,
         large_frames: LargeFrames | None = None,
         plan_turns: PlanTurns | None = None,
-        read_turns: ReadTurns | None = None,
+        request_turns: ReadTurns | None = None,
+        response_turns: ReadTurns | None = None,
     ) -> None:
         self.max_frame_bytes: Final = max_frame_bytes
         """The maximum size of a request in bytes (socket.request.max.bytes)."""
@@ -54,5 +55,7 @@ class RelaySettings:
         """The memory that connections share."""
         self.plan_turns: Final = PlanTurns() if plan_turns is None else plan_turns
         """When fetches are planned."""
-        self.read_turns: Final = ReadTurns() if read_turns is None else read_turns
+        self.request_turns: Final = ReadTurns() if request_turns is None else request_turns
         """How many requests are read at once."""
+        self.response_turns: Final = ReadTurns() if response_turns is None else response_turns
+        """How many responses are read at once."""

@@ -2,7 +2,8 @@
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.intercepted import MAX_DESCRIBE_BYTES
-from proxy.relay.requests.requests import DONE_AT_ONCE, PAUSE_SECONDS, UNSUPPORTED_WEIGHT
+from proxy.relay.read_turns import PAUSE_SECONDS
+from proxy.relay.requests.requests import DONE_AT_ONCE, UNSUPPORTED_WEIGHT
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from proxy.wire.api_keys import DESCRIBE_CLIENT_QUOTAS
 from tests.support.messages.exchanges import (

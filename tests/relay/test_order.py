@@ -1,11 +1,15 @@
 """Order, pipelining, acks=0, and local responses."""
 
+from struct import pack
+
+from proxy.quota.limits.resources import Resources
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.inflight import MAX_IN_FLIGHT
-from proxy.relay.read_turns import FREE_REQUESTS, REQUESTS, ReadTurns
-from proxy.relay.requests.requests import PAUSE_SECONDS
+from proxy.relay.read_turns import FRAMES, FREE_FRAMES, PAUSE_SECONDS, ReadTurns
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
+    TOPIC,
     api_versions,
     fetch,
     fetched,
@@ -107,13 +111,13 @@ def test_the_first_request_counts_when_it_is_whole():
 
 def sharing(turns):
     """A relay that shares its turns of the event loop with others."""
-    return drive(engine({}), Ports(), Traffic(), read_turns=turns)
+    return drive(engine({}), Ports(), Traffic(), request_turns=turns)
 
 
 def send_ahead(story, requests):
     """Send requests in as many turns of the event loop as it takes to read them all."""
-    for turn, start in enumerate(range(0, len(requests), REQUESTS)):
-        some = requests[start : start + REQUESTS]
+    for turn, start in enumerate(range(0, len(requests), FRAMES)):
+        some = requests[start : start + FRAMES]
         story.at(turn * PAUSE_SECONDS).client(b"".join(some)).to_broker(*some)
     return story
 
@@ -134,16 +138,16 @@ def test_what_waits_for_room_waits_for_the_end_of_a_mute_too():
     requests = [opaque(number, body=b"") for number in range(MAX_IN_FLIGHT - 1)]
     slow = produce(5000, size=3000)
     story = send_ahead(Playbook(new_relay({EVERYONE: {"producer_byte_rate": 1000.0}})), requests)
-    sent_at = (len(requests) - 1) // REQUESTS * PAUSE_SECONDS
+    sent_at = (len(requests) - 1) // FRAMES * PAUSE_SECONDS
     story.client(slow + opaque(6000)).to_broker(slow).muted(sent_at + 2.0)
     story.broker(responded(0) + responded(1)).to_broker()
     story.at(sent_at + 2.0).to_broker(opaque(6000)).unmuted()
 
 
 def test_a_client_that_pipelines_lets_others_have_their_turn():
-    requests = [opaque(number, body=b"") for number in range(2 * REQUESTS)]
+    requests = [opaque(number, body=b"") for number in range(2 * FRAMES)]
     story, other = Playbook(new_relay()), Playbook(new_relay())
-    at_once = FREE_REQUESTS + REQUESTS
+    at_once = FREE_FRAMES + FRAMES
     story.client(b"".join(requests)).to_broker(*requests[:at_once]).muted(PAUSE_SECONDS)
     other.client(b"".join(requests)).to_broker(*requests[:at_once])
     story.at(PAUSE_SECONDS).to_broker(*requests[at_once:]).unmuted().timer(None)
@@ -152,16 +156,102 @@ def test_a_client_that_pipelines_lets_others_have_their_turn():
 def test_many_clients_that_pipeline_have_one_turn_together():
     turns = ReadTurns()
     stories = [Playbook(sharing(turns)) for _ in range(20)]
-    requests = [opaque(number, body=b"") for number in range(2 * REQUESTS)]
+    requests = [opaque(number, body=b"") for number in range(2 * FRAMES)]
     read = 0
     for story in stories:
         story.client(b"".join(requests))
         read += len(b"".join(story.relay.take_to_broker())) // len(requests[0])
-    assert read == REQUESTS + len(stories) * FREE_REQUESTS
+    assert read == FRAMES + len(stories) * FREE_FRAMES
 
 
 def test_a_few_requests_are_read_at_once_whatever_others_send():
     turns = ReadTurns()
-    Playbook(sharing(turns)).client(b"".join(opaque(n, body=b"") for n in range(2 * REQUESTS)))
-    few = [opaque(number, body=b"") for number in range(FREE_REQUESTS - 1)]
+    Playbook(sharing(turns)).client(b"".join(opaque(n, body=b"") for n in range(2 * FRAMES)))
+    few = [opaque(number, body=b"") for number in range(FREE_FRAMES - 1)]
     Playbook(sharing(turns)).client(b"".join(few)).to_broker(*few).unmuted().timer(None)
+
+
+def sharing_responses(turns):
+    """A relay that shares with others the turns in which it reads responses."""
+    return drive(engine({}), Ports(), Traffic(), response_turns=turns)
+
+
+def numbered(make, number):
+    """So many messages with correlation_ids from 0."""
+    return [make(correlation_id) for correlation_id in range(number)]
+
+
+def small(correlation_id):
+    return opaque(correlation_id, body=b"")
+
+
+def test_responses_that_arrive_together_let_others_have_their_turn():
+    number = 3 * FRAMES
+    story, other = Playbook(new_relay()), Playbook(new_relay())
+    send_ahead(story, numbered(small, number))
+    send_ahead(other, numbered(small, number))
+    start = number // FRAMES * PAUSE_SECONDS
+    responses = numbered(responded, number)
+    story.at(start).broker(b"".join(responses))
+    story.to_client(*responses[: FREE_FRAMES + FRAMES]).timer(start + PAUSE_SECONDS).busy()
+    assert story.relay.broker_paused
+    other.at(start).broker(b"".join(responses)).to_client(*responses[: FREE_FRAMES + FRAMES])
+    story.at(start + PAUSE_SECONDS)
+    story.to_client(*responses[FREE_FRAMES + FRAMES : 2 * (FREE_FRAMES + FRAMES)])
+    story.at(start + 2 * PAUSE_SECONDS).to_client(*responses[2 * (FREE_FRAMES + FRAMES) :])
+    story.timer(None).idle()
+    assert not story.relay.broker_paused
+
+
+def test_many_connections_whose_responses_arrive_together_have_one_turn_together():
+    turns = ReadTurns()
+    stories = [Playbook(sharing_responses(turns)) for _ in range(20)]
+    responses = numbered(responded, FRAMES)
+    for story in stories:
+        send_ahead(story, numbered(small, FRAMES))
+    read = 0
+    for story in stories:
+        story.at(PAUSE_SECONDS).broker(b"".join(responses))
+        read += len(b"".join(story.relay.take_to_client())) // len(responses[0])
+    assert read <= FRAMES + len(stories) * FREE_FRAMES
+    few = Playbook(sharing_responses(turns)).client(b"".join(numbered(small, FREE_FRAMES)))
+    few.at(PAUSE_SECONDS).broker(b"".join(responses[:FREE_FRAMES])).to_client(*responses[:FREE_FRAMES])
+    few.timer(None).idle()
+
+
+def test_bytes_that_arrive_during_a_pause_are_read_behind_the_others():
+    number = FREE_FRAMES + 2 * FRAMES
+    responses = numbered(responded, number)
+    story = send_ahead(Playbook(new_relay()), numbered(small, number)).at(1.0)
+    story.broker(b"".join(responses[:-1])).broker(responses[-1][:5], responses[-1][5:])
+    story.to_client(*responses[: FREE_FRAMES + FRAMES])
+    story.at(1.0 + 2 * PAUSE_SECONDS).to_client(*responses[FREE_FRAMES + FRAMES :]).timer(None).idle()
+
+
+def test_a_pause_between_responses_is_no_mute():
+    number = FREE_FRAMES + 2 * FRAMES
+    responses = numbered(responded, number)
+    story = send_ahead(Playbook(new_relay()), numbered(small, number)).at(1.0)
+    story.broker(b"".join(responses)).to_client(*responses[: FREE_FRAMES + FRAMES]).unmuted()
+    story.client(opaque(number)).to_broker(opaque(number))
+    story.at(2.0).to_client(*responses[FREE_FRAMES + FRAMES :])
+    story.broker(responded(number)).to_client(responded(number)).idle()
+
+
+def test_a_response_with_many_partitions_counts_as_many():
+    turns = ReadTurns()
+    topics = Resources({TOPIC: {"consumer.byte.rate": "1000000000"}})
+    partitions = (FRAMES + FREE_FRAMES) * 16
+    body = pack(">iihi", 0, 0, 0, 1) + pack(">h", len(TOPIC)) + TOPIC.encode() + pack(">i", partitions)
+    large = responded(0, body + pack(">ihqqqiii", 0, 3, 0, 0, 0, 0, -1, 0) * partitions)
+    story = Playbook(drive(engine({}, resources=topics), Ports(), Traffic(), response_turns=turns))
+    story.client(fetch(0) + opaque(1)).to_broker(fetch(0), opaque(1))
+    story.broker(large + responded(1)).to_client(large).timer(PAUSE_SECONDS)
+    story.at(PAUSE_SECONDS).to_client(responded(1)).timer(None).idle()
+
+
+def test_the_broker_s_fault_behind_a_pause_ends_the_connection():
+    number = FREE_FRAMES + FRAMES + 1
+    story = send_ahead(Playbook(new_relay()), numbered(small, number)).at(1.0)
+    story.broker(b"".join(numbered(responded, number - 1)) + responded(number + 7))
+    story.fails_at(1.0 + PAUSE_SECONDS, BROKER_PROTOCOL_ERROR, "correlation_id")

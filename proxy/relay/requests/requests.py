@@ -22,7 +22,7 @@ from proxy.relay.modes import (
     Mode,
 )
 from proxy.relay.output import RelayOutput
-from proxy.relay.read_turns import FREE_REQUESTS
+from proxy.relay.read_turns import FREE_FRAMES, PAUSE_SECONDS
 from proxy.relay.requests.admission import RequestAdmission
 from proxy.relay.requests.buffer import RequestBuffer
 from proxy.relay.requests.interception import Interception
@@ -39,14 +39,9 @@ from proxy.wire.reader import Reader
 DONE_AT_ONCE: Final = 32
 """Requests that the relay reads without a pause although no response of the broker is due: the proxy has
 answered them, or they have no response. MAX_IN_FLIGHT does not limit these, and one read from the socket may
-have thousands.
+have thousands. After so many, the relay mutes the client for PAUSE_SECONDS, and other connections have their
+turn. A producer with acks=0 may still send 32,000 requests a second.
 """
-PAUSE_SECONDS: Final = 0.001
-"""After DONE_AT_ONCE such requests, or when all connections have read as many requests as they may in a turn
-of the event loop, the relay mutes the client for this long, and other connections have their turn. A producer
-with acks=0 may still send 32,000 requests a second.
-"""
-
 UNSUPPORTED_WEIGHT: Final = 8
 """A request of an unsupported version counts as this many: a client sends one, and then an older version."""
 
@@ -112,7 +107,7 @@ class Requests:
             buffer=self.buffer,
         )
         """In the other modes but READING, it has the request."""
-        self._turns: Final = settings.read_turns
+        self._turns: Final = settings.request_turns
         self._more_waits = False
         """Whether the client has probably sent more bytes than have been read."""
         self.first_request_seen = False
@@ -183,7 +178,7 @@ class Requests:
                 if done >= DONE_AT_ONCE:
                     in_flight.mute(now + PAUSE_SECONDS)
             read += 1
-            if read >= FREE_REQUESTS and not self._turns.take(now):
+            if read >= FREE_FRAMES and not self._turns.take(1, now):
                 in_flight.mute(now + PAUSE_SECONDS)
 
     def _begin(self, frame: Frame, now: float) -> None:

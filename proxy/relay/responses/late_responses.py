@@ -8,9 +8,12 @@ response, a client that closes early could use up the limit of a topic to which 
 from contextlib import suppress
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
+from proxy.relay.read_turns import FREE_FRAMES, ReadTurns
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.api_keys import PRODUCE
@@ -32,6 +35,7 @@ class LateResponses:
         charges: ResponseCharges,
         addresses: Addresses,
         errors: BrokerErrors,
+        turns: ReadTurns,
     ) -> None:
         """`splitter`: the one that has read the responses so far."""
         self._splitter: Final = splitter
@@ -39,6 +43,7 @@ class LateResponses:
         self._charges: Final = charges
         self._addresses: Final = addresses
         self._errors: Final = errors
+        self._turns: Final = turns
         self._within_frame = splitter.in_frame
         """Whether the rest of a frame is skipped."""
         self._over = False
@@ -53,18 +58,26 @@ class LateResponses:
             exchange = exchange.next
         return False
 
-    def receive(self, data: bytes, now: float) -> None:
-        """Take bytes from the broker. Skip the rest if they do not parse."""
+    def receive(self, data: bytes, now: float) -> bool:
+        """Take bytes from the broker, or none, to continue with what has arrived. Return whether bytes remain
+        to be read in a later turn of the event loop. Skip the rest if they do not parse.
+        """
         if self._over:
-            return
-        self._splitter.feed(data)
+            return False
+        if data:
+            self._splitter.feed(data)
+        read: native = 0
         try:
             frame = self._splitter.next()
             while frame is not None:
                 self._read(frame, now)
+                read += 1
+                if read >= FREE_FRAMES and not self._turns.take(1, now):
+                    return self._splitter.buffered > 0
                 frame = self._splitter.next()
         except ProtocolError:
             self._over = True
+        return False
 
     def _read(self, frame: Frame, now: float) -> None:
         if self._within_frame:

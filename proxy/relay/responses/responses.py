@@ -2,6 +2,8 @@
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import BROKER_CLOSED, RelayError
 from proxy.relay.counters.broker_errors import BrokerErrors
@@ -23,6 +25,7 @@ from proxy.relay.modes import (
 )
 from proxy.relay.output import RelayOutput
 from proxy.relay.produced_records import ProducedRecords
+from proxy.relay.read_turns import FREE_FRAMES, PARTITIONS_SHIFT, PAUSE_SECONDS, ReadTurns
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.cut_through import ResponseCutThrough
 from proxy.relay.responses.late_responses import LateResponses, read_unsent
@@ -31,7 +34,7 @@ from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis.api import Api
 from proxy.wire.apis.rejected_partitions import restore
-from proxy.wire.cursor import Cursor
+from proxy.wire.cursor import NO_BOUND, Cursor
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.error_codes import appended
 from proxy.wire.errors import Malformed
@@ -65,6 +68,7 @@ class Responses:
         names: IdBudget,
         errors: BrokerErrors,
         authentication: Authentication | None = None,
+        turns: ReadTurns,
     ) -> None:
         """`authentication`: None if logins do not name the clients."""
         self._engine: Final = engine
@@ -102,6 +106,13 @@ class Responses:
         through.
         """
         self._awaiting_exchange: Exchange | None = None
+        self._turns: Final = turns
+        self._free: native = 0
+        """The number of responses that may be read without asking `_turns`."""
+        self.resume_at = 0.0
+        """When resume() is due, because responses have arrived that this turn of the loop does not read; 0.0
+        for never.
+        """
 
     def broker_reached(self, now: float) -> None:
         """Note that the broker is connected."""
@@ -126,9 +137,16 @@ class Responses:
         """Take bytes from the broker."""
         self._traffic.total.bytes_out += len(data)
         self._splitter.feed(data)
+        if self.resume_at == 0.0:
+            self._read(now)
+
+    def resume(self, now: float) -> None:
+        """Read on in another turn of the event loop."""
+        self.resume_at = 0.0
         self._read(now)
 
     def _read(self, now: float) -> None:
+        self._free = FREE_FRAMES
         while self._mode.now != AWAITING_PORTS:
             frame = self._next()
             if frame is None:
@@ -143,6 +161,18 @@ class Responses:
                 self._add_to_buffer(frame, now)
             if frame.complete:
                 self._charges.responded_at = now
+            self._free -= 1
+            if self._free <= 0 and self._pauses(now):
+                return
+
+    def _pauses(self, now: float) -> bool:
+        """Return whether the responses that have arrived are read in a later turn of the event loop."""
+        read = 1 - self._free
+        self._free = 1
+        if self._turns.take(read, now) or self._splitter.buffered == 0:
+            return False
+        self.resume_at = now + PAUSE_SECONDS
+        return True
 
     def _next(self) -> Frame | None:
         self._splitter.whole_bytes = STREAM_BYTES if self._in_flight.streams else CUT_THROUGH_BYTES
@@ -280,6 +310,7 @@ class Responses:
             self._awaiting_exchange = exchange
             self._in_flight.begin_response()
             return
+        self._free -= (NO_BOUND - view.cursor.room) >> PARTITIONS_SHIFT
         if view.errors is not None:
             self._errors.take(exchange.api_key, view)
         if self._withheld.withhold(frame, exchange, request, view, now):
@@ -369,7 +400,9 @@ class Responses:
 
     def late(self) -> LateResponses:
         """Return the reader of what the broker sends after end()."""
-        return LateResponses(self._splitter, self._in_flight, self._charges, self._addresses, self._errors)
+        return LateResponses(
+            self._splitter, self._in_flight, self._charges, self._addresses, self._errors, self._turns
+        )
 
     def end(self) -> None:
         """The connection is over."""

@@ -18,7 +18,7 @@ BY_CLIENT: Final = "responses_unread"
 PAUSE_REASONS: Final = (BY_CONNECTION_RATE, BY_QUOTA, BY_CONNECTING, BY_BROKER, BY_CLIENT)
 """Why a client is not read from, as the metric's label `reason`. Of several reasons the first counts."""
 CLIENT_FULL: Final = 1
-DELAYED: Final = 2
+UNREAD: Final = 2
 """Why a broker is not read from."""
 
 

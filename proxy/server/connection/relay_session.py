@@ -16,6 +16,7 @@ from proxy.relay.close_reasons import (
 )
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.output import RelayOutput
+from proxy.relay.read_turns import PAUSE_SECONDS
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker_question import BrokerQuestion
 from proxy.server.connection.broker_side import BrokerSide
@@ -27,10 +28,10 @@ from proxy.server.connection.pauses import (
     BROKER_FULL,
     CLIENT_FULL,
     CONNECTING,
-    DELAYED,
     DRAINING,
     MUTED,
     RESPONSES_UNREAD,
+    UNREAD,
     Pauses,
 )
 from proxy.server.connection.tls_records import joined
@@ -140,8 +141,7 @@ class RelaySession(Generic[C]):
             return
         now = self._time()
         if self.over:
-            relay.receive_late(data, now)
-            self._broker.await_late(relay.awaits_late)
+            self._read_late(relay, data)
             return
         self.heard_at = now
         measured = self._measured_reads.pending
@@ -156,6 +156,12 @@ class RelaySession(Generic[C]):
         self._act_on(relay, output)
         if began > 0.0 and measured is not None and not relay.is_next(measured):
             relay.note_proxy_seconds(measured, self._measured_reads.responded(began))
+
+    def _read_late(self, relay: Relay, data: bytes) -> None:
+        """Take what the broker sends after the end of the connection; see Relay.receive_late()."""
+        if relay.receive_late(data, self._time()):
+            self._loop.call_later(PAUSE_SECONDS, self._read_late, relay, b"")
+        self._broker.await_late(relay.awaits_late)
 
     def broker_active(self) -> bool:
         """Note that the broker has sent something; False if the connection is over."""
@@ -218,10 +224,10 @@ class RelaySession(Generic[C]):
             self.client.writelines(joined(pieces) if self.client_tls else pieces)
         if output.unusual:
             self._take_requests(output)
-        delayed = output.responses_delayed
-        if delayed != self._broker.pauses.has(DELAYED):
-            # The responses for a client that cannot be told to wait stay in the broker's socket.
-            self._broker.pause(DELAYED, delayed)
+        paused = output.broker_paused
+        if paused != self._broker.pauses.has(UNREAD):
+            # Further responses stay in the broker's socket.
+            self._broker.pause(UNREAD, paused)
         due = output.next_timer
         if due != self._due:
             self._arm(due)
@@ -399,7 +405,7 @@ class RelaySession(Generic[C]):
         if self.relay is not None:
             response_due = self.relay.response_due
             self.relay.end()
-            self._broker.await_late(self.relay.awaits_late)
+            self._read_late(self.relay, b"")
         client = self.client
         if client is not None and reason == DRAINED:
             close_gently(client, self._loop)

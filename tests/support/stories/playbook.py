@@ -200,8 +200,8 @@ class RelayDriver:
         return self.relay.output.client_muted
 
     @property
-    def responses_delayed(self) -> bool:
-        return self.relay.output.responses_delayed
+    def broker_paused(self) -> bool:
+        return self.relay.output.broker_paused
 
     @property
     def next_timer(self) -> float:

@@ -9,12 +9,14 @@ from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import BROKER_CLOSED
 from proxy.relay.counters.traffic import Traffic
+from proxy.relay.read_turns import FRAMES, PAUSE_SECONDS
 from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.exchanges import TOPIC, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports, read_frame, response_frame, response_type
 from tests.support.stories.playbook import START, Playbook, drive, engine
 
 LIMITED = Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "1000"}})
+AMPLE = Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "200000"}})
 VERSIONS = [3, 8, 9, 12]
 DENIED = ErrorCode.topic_authorization_failed
 
@@ -94,8 +96,8 @@ def test_a_client_that_does_not_await_the_response_leaves_the_limit_to_others(ac
     relay.end()
     assert relay.awaits_late
     first = responded(1) + rejected(2)
-    relay.receive_late(first[:20], START)
-    relay.receive_late(first[20:], START)
+    assert not relay.receive_late(first[:20], START)
+    assert not relay.receive_late(first[20:], START)
     assert relay.awaits_late
     used = topic.used
     assert 0 < used < 800
@@ -141,3 +143,37 @@ def test_records_count_once_in_usage():
     counted = {name: each.bytes_in for name, each in topic.traffic.partitions.items()}
     play.relay.relay.end()
     assert {name: each.bytes_in for name, each in topic.traffic.partitions.items()} == counted
+
+
+def test_responses_that_arrive_together_let_others_have_their_turn():
+    topic = Topic(AMPLE)
+    number = 2 * FRAMES
+    play = topic.connection()
+    for at in range(0, number, FRAMES):
+        some = [produce(n, size=400) for n in range(at, min(at + FRAMES, number))]
+        play.at(at / FRAMES * PAUSE_SECONDS).client(b"".join(some))
+    relay = play.relay.relay
+    relay.end()
+    responses = b"".join(rejected(n) for n in range(number))
+    now = START + 2 * PAUSE_SECONDS
+    assert relay.receive_late(responses, now)
+    assert topic.used > 0
+    assert relay.awaits_late
+    assert not relay.receive_late(b"", now + PAUSE_SECONDS)
+    assert topic.used == 0
+    assert not relay.awaits_late
+
+
+def test_what_a_pause_has_left_at_the_end_is_read_after_it():
+    topic = Topic(AMPLE)
+    number = 2 * FRAMES
+    play = topic.connection().client(b"".join(opaque(n, body=b"") for n in range(FRAMES)))
+    play.at(PAUSE_SECONDS).client(b"".join(produce(n, size=400) for n in range(FRAMES, number)))
+    forwarded, late = (range(FRAMES), range(FRAMES, number))
+    play.broker(b"".join([*(responded(n) for n in forwarded), *(rejected(n) for n in late)]))
+    assert play.relay.broker_paused
+    relay = play.relay.relay
+    relay.end()
+    assert topic.used > 0
+    assert not relay.receive_late(b"", START + 2 * PAUSE_SECONDS)
+    assert topic.used == 0

@@ -8,6 +8,7 @@ from proxy.relay.exchange import Client, Exchange
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
+from proxy.relay.read_turns import ReadTurns
 from proxy.relay.responses.responses import FIRST_PART_BYTES, Responses
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
@@ -31,6 +32,7 @@ class Side:
             addresses=Ports(),
             names=IdBudget(TopicNames()),
             errors=BrokerErrors(self.traffic, 1),
+            turns=ReadTurns(),
         )
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 
