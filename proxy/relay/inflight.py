@@ -14,11 +14,18 @@ from proxy.relay.exchange import Exchange
 from proxy.relay.output import RelayOutput
 from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
+from proxy.wire.views import WITHHELD, RequestView, ResponseView
 
 MAX_IN_FLIGHT: Final = 1024
 """Requests of one connection that may await their responses. Each costs memory, and a client may pipeline
 without a limit. If there are more, the relay reads the client no faster than its broker responds.
 """
+LOCAL_SECONDS: Final = 50e-6
+"""The request time that a local response costs, because the relay has no clock: about what Kafka charges for
+the smallest requests.
+"""
+LOCAL_PARTITION_SECONDS: Final = 2e-6
+"""More for each partition of the request."""
 PAID_SECONDS: Final = 1e-6
 """A debt that is paid within this time counts as paid, because doubles cannot represent the difference."""
 
@@ -111,6 +118,20 @@ class InFlight:
         if exchange.local:
             self.awaiting_response = exchange.local_response is None
             self.send_local()
+
+    def answer(self, exchange: Exchange, request: RequestView | None, partitions: int, now: float) -> None:
+        """Append a request that the proxy has answered at once. Charge it, as a broker charges each request
+        that it responds to, and mute the client. `request`: None if no quota needs it.
+        """
+        if request is not None:
+            view = ResponseView(request.api_version, False, WITHHELD)
+            view.service_seconds = LOCAL_SECONDS + partitions * LOCAL_PARTITION_SECONDS
+            verdict = self._engine.charge(request, view, exchange.client, now, exchange.throttled_until)
+            if verdict.throttle_seconds > 0.0:
+                exchange.throttle(now + verdict.throttle_seconds, now)
+                self.throttle(verdict, exchange.client, now)
+                self.count_throttle(exchange)
+        self.add(exchange)
 
     def add_login(self, exchange: Exchange) -> None:
         """Append a message of a login. The relay reads no further request before the response has arrived."""

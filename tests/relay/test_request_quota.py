@@ -2,10 +2,24 @@
 
 import pytest
 
+from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import Resources
 from proxy.relay.counters.traffic import Traffic
-from tests.support.messages.exchanges import fetch, fetched, opaque, produce, produced, responded
+from proxy.relay.inflight import LOCAL_SECONDS
+from proxy.relay.requests.unsupported_version import unsupported_api_versions
+from tests.support.messages.exchanges import (
+    TOPIC,
+    api_versions,
+    fetch,
+    fetched,
+    opaque,
+    produce,
+    produced,
+    responded,
+)
 from tests.support.messages.kio_messages import Ports
+from tests.support.stories.logging_in import STRICT
 from tests.support.stories.playbook import (
     EVERYONE,
     START,
@@ -175,3 +189,50 @@ def test_a_flood_of_requests_of_a_group_gets_its_share(api_key):
         relay.receive_from_broker(responded(number), now)
         relay.take_to_client()
     assert 1.9 < busy <= 0.1 * (20.0 + 1.0) + 0.002
+
+
+def test_a_flood_of_local_responses_gets_its_share():
+    """No broker works on them: the proxy itself responds to an unknown version of ApiVersions."""
+    relay, now, number = new_relay(TENTH), START, 0
+    while now < START + 20.0:
+        if relay.client_muted:
+            now = max(now, relay.next_timer)
+            relay.handle_timer(now)
+            continue
+        number += 1
+        relay.receive_from_client(api_versions(number), now)
+        assert relay.take_to_client()
+        assert not relay.take_to_broker()
+    assert 1.9 < number * LOCAL_SECONDS <= 0.1 * (20.0 + 1.0) + LOCAL_SECONDS
+
+
+LITTLE = {"request_percentage": 0.001}
+"""One local response exceeds it."""
+
+
+def test_a_rejected_request_costs_request_time():
+    rejecting = {PRODUCER_BYTE_RATE.name: "1", PRODUCER_BYTE_RATE_ACTION.name: REJECT}
+    told = Playbook(new_relay({EVERYONE: LITTLE}, resources=Resources({TOPIC: rejecting})))
+    told.client(produce(1, size=200)).to_broker(produce(1, size=200)).broker(produced(1)).at(1.0)
+    told.client(produce(2, size=200)).to_broker().muted(2.0)
+
+
+def test_a_fetch_that_the_proxy_answers_costs_request_time():
+    limits = engine({EVERYONE: {**TENTH[EVERYONE], "consumer_byte_rate": 1000.0}})
+    one, other = (Playbook(drive(limits, Ports(), Traffic())) for _ in range(2))
+    one.client(fetch(1)).broker(fetched(1, size=5000))
+    other.client(fetch(1)).at(0.5).to_broker()
+    assert other.relay.take_to_client()
+    (used,) = [bucket.used for bucket in limits.live() if bucket.quota == "request_percentage"]
+    assert used == pytest.approx(100.0 * LOCAL_SECONDS, rel=0.2)
+
+
+@pytest.mark.parametrize("login", [None, STRICT])
+def test_a_local_response_costs_nothing_before_the_login(login):
+    """As at a broker, which does not know the user yet."""
+    relay = drive(engine({EVERYONE: LITTLE}), Ports(), Traffic(), login=login)
+    told = Playbook(relay).client(api_versions(1)).to_client(unsupported_api_versions(1, 0, 4))
+    if login is None:
+        told.muted(1.0)
+    else:
+        told.unmuted()

@@ -17,12 +17,14 @@ controller's in CreateTopics. It excludes waits that the client requested:
     JoinGroup, SyncGroup  The broker waits for other members: they cost their time, but no more than the
                           maximum of such a Fetch.
 
-Requests of all APIs are charged when their response arrives; Produce with acks=0 has none and costs nothing.
-As in Kafka, followers, requests between brokers and authentication are exempt.
+Requests of all APIs are charged when their response arrives. As in Kafka, followers, requests between
+brokers, authentication, and Produce with acks=0 are exempt; if a quota by topic makes the proxy await the
+response to such a Produce, it is charged.
 
 The CPU time of the proxy's own work on a request that it intercepts, such as AlterClientQuotas, is charged in
-addition, as Kafka charges that of its threads. Responses that take no such work are exempt: an empty response
-to a fetch, or the response to an unsupported version.
+addition, as Kafka charges that of its threads. Any other request that the proxy answers itself (a fetch
+without records, a rejected Produce request, an unsupported version) costs a fixed time, and more for each
+partition.
 
     pace      percent-seconds refill at Q per second up to burst_seconds x Q; wait = -tokens / Q (TokenBucket)
     window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime)

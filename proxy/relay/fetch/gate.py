@@ -35,6 +35,8 @@ LONGEST_WAIT_SECONDS: Final = 5.0
 """The longest wait of a fetch in a session that the proxy does not manage. Clients accept a response that is
 this much later than max_wait_ms.
 """
+PARTITION_BYTES: Final = 28
+"""Of a fetch request, at least."""
 UNASKED: Final = -1.0
 
 
@@ -288,8 +290,9 @@ class FetchGate:
         exchange = local_exchange(asked.correlation_id, asked.client, FETCH, response)
         if view.api_version == 0:
             exchange.delayed_until = self._in_flight.delayed(asked.throttled_until, now)
+        exchange.throttled_until = asked.throttled_until
         self._in_flight.count_throttle(asked)
-        self._in_flight.add(exchange)
+        self._in_flight.answer(exchange, view, view.size // PARTITION_BYTES, now)
 
     # Time
 

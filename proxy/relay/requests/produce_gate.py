@@ -208,8 +208,9 @@ class ProduceGate:
         local = local_exchange(exchange.correlation_id, exchange.client, PRODUCE, response)
         if view.api_version == 0:
             local.delayed_until = self._in_flight.delayed(until, now)
+        local.throttled_until = until
         self._in_flight.count_throttle(exchange)
-        self._in_flight.add(local)
+        self._in_flight.answer(local, view, len(rejection.items), now)
 
 
 def _take_out(frame: Frame, view: RequestView, body_at: int, places: list[int], denied: list[int]) -> None:

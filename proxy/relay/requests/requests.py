@@ -225,7 +225,9 @@ class Requests:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 response = reject_version(frame, header, api)
                 self._weight = UNSUPPORTED_WEIGHT
-                self._in_flight.add(local_exchange(header.correlation_id, client, header.api_key, response))
+                request = self._parser.unread(frame, header, client) if self._logged_in else None
+                exchange = local_exchange(header.correlation_id, client, header.api_key, response)
+                self._in_flight.answer(exchange, request, 0, now)
             elif header.api_key == METADATA and self.interception.covers_client(METADATA, client, now):
                 whole = unread_body(frame, header, client, api)
                 self.interception.hand_out(frame, header, client, api, whole)
@@ -240,6 +242,10 @@ class Requests:
                 return
             exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
             self.admission.take_unread(frame, exchange, reader, now)
+
+    @property
+    def _logged_in(self) -> bool:
+        return self._authentication is None or self._authentication.done
 
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float

@@ -3,9 +3,12 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.counters.traffic import Bytes, Traffic
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.inflight import MAX_IN_FLIGHT, InFlight
+from proxy.relay.inflight import LOCAL_PARTITION_SECONDS, LOCAL_SECONDS, MAX_IN_FLIGHT, InFlight
 from proxy.relay.output import RelayOutput
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.errors import Malformed
+from proxy.wire.views import RequestView
+from tests.support.stories.playbook import EVERYONE, START, engine
 
 
 def in_flight():
@@ -167,3 +170,13 @@ def test_a_response_to_what_the_proxy_asked_has_its_correlation_id():
 )
 def test_a_wait_in_milliseconds(seconds, milliseconds):
     assert in_flight().announced(seconds, 0.0) == milliseconds
+
+
+def test_each_partition_of_a_local_response_costs_request_time():
+    limits = engine({EVERYONE: {"request_percentage": 10.0}})
+    order = InFlight(limits, Traffic(), RelayOutput())
+    for number, partitions in enumerate((0, 1000)):
+        exchange = with_local_response(number, b"response")
+        order.answer(exchange, RequestView(PRODUCE, 9, number, "c", 100), partitions, START)
+    (bucket,) = limits.live()
+    assert bucket.used == pytest.approx(100.0 * (2 * LOCAL_SECONDS + 1000 * LOCAL_PARTITION_SECONDS))
