@@ -147,20 +147,14 @@ class Rejections:
             elif bucket is not None:
                 rejected_items.append(index)
                 self._count(item, bucket.quota, bucket, who, counted, now)
-                owed = self._charge_rejected(bucket, item.size, max_seconds, now)
-                seconds = min(owed, bucket.wait(now))
+                seconds = min(self._charge_rejected(bucket, item.size, max_seconds, now), bucket.wait(now))
                 if seconds > wait:
                     wait = seconds
                     waits_for = bucket
                 if batch is not None:
+                    mute = min(seconds, longest_mute)
                     self._order.reject(
-                        item,
-                        batch,
-                        who,
-                        bucket,
-                        throttle_seconds=seconds,
-                        mute_seconds=min(seconds, longest_mute),
-                        now=now,
+                        item, batch, who, bucket, throttle_seconds=seconds, mute_seconds=mute, now=now
                     )
             elif batch is not None:
                 self._order.admit(item, batch, who)

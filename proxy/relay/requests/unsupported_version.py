@@ -1,4 +1,4 @@
-"""Local responses, as whole frames."""
+"""The local responses to requests of versions that the proxy does not read, as whole frames."""
 
 from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.apis.api import Api, RequestHeader

@@ -1,4 +1,4 @@
-"""QuotaChanges of quotas at the admin port.
+"""QuotaChanges: changes of quotas at the admin port.
 
 The body is `{"entity": {"user": "alice"}, "values": {"producer_byte_rate": 1048576}, "expires_at_ms": null,
 "back_to_file": false}`; a null value removes a quota. The rules are those of AlterClientQuotas and

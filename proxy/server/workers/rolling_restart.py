@@ -46,7 +46,7 @@ class RollingRestart:
                 if self._fleet.stopping:
                     return
                 if why:
-                    log.error("worker %d is not replaced, and goes on: its successor %s", number, why)
+                    log.error("worker %d is not replaced and continues: its successor %s", number, why)
                     return
         finally:
             self._runs = False
