@@ -12,7 +12,8 @@ _NO_CLUSTER: Final = "no cluster"
 _NONE: Final = "none"
 _RESERVED: Final = frozenset([_ANY_USER, _ANY_CLIENT_ID, _NO_USER, _NO_CLIENT_ID, _NO_CLUSTER, _NONE])
 _AMBIGUOUS: Final = re.compile(r'^["\s]|\s$|\s\s|(^|\s)/|/(\s|$)')
-"""What could be taken for a part of the label, or is not to be seen in a page."""
+"""Names that need quotation marks: their slash or quotation mark could belong to the label, or a page does
+not show their spaces."""
 
 
 def tenant_label(user: str, client_id: str, cluster: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What aiokafka has of SASL: SCRAM, and tokens for its own clients.
+"""The parts of SASL that aiokafka implements: SCRAM, and tokens for its own clients.
 
 Access imports this file when a login needs it: importing aiokafka takes as long as a short command does.
 """

@@ -1,4 +1,4 @@
-"""What the followers of the proxy's topics have in common: the loop, and the end of an aiokafka consumer."""
+"""Parts that the readers of the proxy's own topics share: the loop, and the end of an aiokafka consumer."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -23,7 +23,7 @@ class _Version(msgspec.Struct):
 
 
 class _Head(msgspec.Struct, omit_defaults=True):
-    """What every version of the format has."""
+    """The fields of every version of the format."""
 
     v: int
     instance: str

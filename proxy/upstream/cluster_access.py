@@ -9,7 +9,7 @@ from proxy.upstream.addresses import join_address
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """What every client of a cluster needs."""
+    """How a client of the cluster connects: the brokers' addresses, the timeout, TLS and the login."""
 
     bootstrap: tuple[tuple[str, int], ...]
     """Brokers as (host, port), tried in order."""

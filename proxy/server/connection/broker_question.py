@@ -26,7 +26,7 @@ class BrokerQuestion:
         return self._response
 
     def answer(self, payloads: list[bytes]) -> None:
-        """Take responses of the broker, of which the first is awaited."""
+        """Take responses of the broker; the question awaits the first."""
         for payload in payloads:
             if self._response is not None and not self._response.done():
                 self._response.set_result(payload)

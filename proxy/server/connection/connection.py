@@ -69,10 +69,10 @@ class Connection(BrokerEvents):
         self._loop: Final = loop
         self._broker: Final = BrokerSide(self, loop)
         self.session: Final = RelaySession(self, host, self._broker, loop, node_id is not None)
-        """What happens between the two sides."""
+        """Connects the two sides through the relay."""
         self._direct: Direct | None = None
         self._unserved: list[bytes] = []
-        """What the client has sent before the time at which it is served."""
+        """Bytes that the client has sent before the time at which it is served."""
         self._serve_timer: asyncio.TimerHandle | None = None
 
     # The client's side

@@ -42,7 +42,9 @@ C = TypeVar("C")
 
 @final
 class RelaySession(Generic[C]):
-    """What happens between the client's socket and the broker's."""
+    """Connects the relay with the client's and the broker's socket: it feeds bytes and the time to the relay,
+    and acts on the relay's output.
+    """
 
     __deletable__ = ("_connection",)
 

@@ -13,7 +13,7 @@ from proxy.quota.sharing.members import LEASE_SECONDS
 from proxy.server.workers.channel import Record
 
 KEPT_MS: Final = round(2 * LEASE_SECONDS * 1000)
-"""A worker reads at its start what is younger. What is older than a lease has no effect."""
+"""The age of the oldest record that a worker reads at its start. Those older than a lease have no effect."""
 
 
 def _monotonic_ms() -> int:
