@@ -10,8 +10,9 @@ from uuid import uuid4
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.sharing.local_uses import LocalUses, hold
+from proxy.quota.sharing.reported_uses import LocalUse
 from proxy.quota.sharing.reports import Report
-from proxy.quota.sharing.sharing import REPORT_SECONDS, LocalUse, Sharing
+from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
 from proxy.store.skipped_records import SkippedRecords
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,8 @@ from typing import Final, final
 from proxy.quota.client_ids import represented
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
-from proxy.quota.sharing.sharing import LocalUse, Sharing
+from proxy.quota.sharing.reported_uses import LocalUse
+from proxy.quota.sharing.sharing import Sharing
 from proxy.quota.sharing.waiting import WaitingConnections
 
 AVERAGE_SECONDS: Final = 3.0

@@ -9,6 +9,8 @@ SATURATED: Final = math.inf
 MAX_NAME: Final = 1000
 """Characters of the name of an instance or a cluster, and of a bucket's key."""
 MAX_WAITING: Final = 1 << 31
+_NUMBERS_BYTES: Final = 100
+"""The size of a bucket's numbers in a report, in bytes."""
 
 
 @final
@@ -78,3 +80,8 @@ class Report:
         self.buckets: Final = buckets
         self.leaving: Final = leaving
         self.newer: Final = newer
+
+
+def size_in_report(key: str) -> int:
+    """The size of a bucket in a report, in bytes."""
+    return len(key.encode()) + _NUMBERS_BYTES

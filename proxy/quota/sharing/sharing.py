@@ -22,7 +22,8 @@ from typing import Final, final
 
 from proxy.quota.sharing.in_force import InForce
 from proxy.quota.sharing.members import LogClock, Members
-from proxy.quota.sharing.reports import SATURATED, BucketReport, Report
+from proxy.quota.sharing.reported_uses import LocalUse, ReportedUses
+from proxy.quota.sharing.reports import SATURATED, BucketReport, Report, size_in_report
 from proxy.quota.sharing.shared_bucket import SharedBucket
 from proxy.quota.sharing.waterfill import RESERVE
 
@@ -50,37 +51,6 @@ _DEMAND_FACTOR: Final = 1.25
 """The demand of a bucket whose requests do not wait is this many times its use, so that the use can grow
 before the next report.
 """
-REPORT_BYTES: Final = 64 << 10
-"""The approximate maximum size of a report's buckets. Each process reads a report in one turn of its event
-loop, in a millisecond or two, and clients may make up thousands of client ids.
-"""
-_NUMBERS_BYTES: Final = 100
-"""The size of a bucket's numbers in a report, in bytes."""
-_LEAST_CHANGE: Final = 0.05
-"""A demand is reported again when it has changed by more than this part of it."""
-
-
-@final
-class LocalUse:
-    """The use of a bucket by this process.
-
-    used: the sum of all uses so far, less the debt.
-    rate: per second, since the last look at the bucket.
-    average: per second, over the last few seconds.
-    waiting: the connections whose requests wait.
-    """
-
-    __slots__ = ("average", "key", "limit", "rate", "used", "waiting")
-
-    def __init__(
-        self, *, key: str, limit: float, used: float, rate: float, average: float, waiting: int
-    ) -> None:
-        self.key: Final = key
-        self.limit: Final = limit
-        self.used: Final = used
-        self.rate: Final = rate
-        self.average: Final = average
-        self.waiting: Final = waiting
 
 
 @final
@@ -120,9 +90,7 @@ class Sharing:
         """The number of this process's last report that was read from the log."""
         self.lost = 0
         """How often a report of this process was found lost: idle buckets have to be reported again, too."""
-        self._told: Final[dict[str, BucketReport]] = {}
-        self._first = 0
-        """The place of the first bucket that did not fit in the last report."""
+        self._reported: Final = ReportedUses()
         self._told_at = -HEARTBEAT_SECONDS
         self._called_at = 0.0
         self._seen_at = seen_at
@@ -150,7 +118,7 @@ class Sharing:
     @property
     def more(self) -> bool:
         """Whether the last report() had no room for all that is to be said."""
-        return self._first > 0
+        return self._reported.more
 
     @property
     def read_to(self) -> int:
@@ -225,7 +193,7 @@ class Sharing:
             self._heat(entry).see(report.instance, entry, now)
         self._cool(offset, now)
         if changed or gone:
-            self._told.clear()
+            self._reported.clear()
             self._divide_all(offset, gone)
         else:
             for entry in entries:
@@ -256,7 +224,7 @@ class Sharing:
         while changes and changes[0][0] < offset:
             _, key = heappop(changes)
             in_force = self._changing.pop(key)
-            if in_force.grows(offset) and key in self._told:
+            if in_force.grows(offset) and self._reported.has(key):
                 self.grown = True
             self._note_change(key, in_force)
         for key in [key for key, (_, since) in self._cooling.items() if since < offset]:
@@ -268,7 +236,7 @@ class Sharing:
             self._stalled_until = 0
         if number > self._returned + 1:
             # One before it was lost. What it said may not change again, so it is said once more.
-            self._told.clear()
+            self._reported.clear()
             self.lost += 1
         self._returned = number
 
@@ -312,10 +280,7 @@ class Sharing:
 
     def knows_idle(self, key: str) -> bool:
         """Whether the others know that this process does not use a bucket."""
-        if key not in self._hot:
-            return True
-        told = self._told.get(key)
-        return told is not None and told.demand == 0.0
+        return key not in self._hot or self._reported.idle(key)
 
     def report(
         self, uses: Iterable[LocalUse], now: float, leaving: bool = False, applied: int | None = None
@@ -330,7 +295,7 @@ class Sharing:
         if self._seen or self._number == self._first_number:
             self._seen = False
             self._seen_at = now
-        entries = self._entries(uses)
+        entries = self._reported.take([self._entry(use) for use in uses])
         news = self._told_to < self._news_to and self._told_to < read_to
         joins = self._number < self._first_number + JOINING_REPORTS and not self.joined
         due = now - self._told_at >= (REPORT_SECONDS if joins else HEARTBEAT_SECONDS) * 0.99
@@ -346,33 +311,6 @@ class Sharing:
             buckets=entries,
             leaving=leaving,
         )
-
-    def _entries(self, uses: Iterable[LocalUse]) -> list[BucketReport]:
-        """Return the buckets that the others need to know, as far as they fit in a record; the next report
-        begins with the rest.
-        """
-        in_order = list(uses)
-        if not in_order:
-            return []
-        first = self._first if self._first < len(in_order) else 0
-        self._first = 0
-        entries: list[BucketReport] = []
-        size = 0
-        for place in range(len(in_order)):
-            index = (first + place) % len(in_order)
-            entry = self._entry(in_order[index])
-            if entry is None:
-                continue
-            told = self._told.get(entry.key)
-            if told is not None and not _differs(entry, told):
-                continue
-            size += _size(entry.key)
-            if size > REPORT_BYTES and entries:
-                self._first = index
-                break
-            self._told[entry.key] = entry
-            entries.append(entry)
-        return entries
 
     def _entry(self, use: LocalUse) -> BucketReport | None:
         """Return the report of a bucket if it is hot."""
@@ -394,7 +332,7 @@ class Sharing:
             in_force = self._cold.copy() if cooling is None else cooling[0].in_force
             bucket = SharedBucket(entry.limit, in_force, self._clock.now)
             self._hot[entry.key] = bucket
-            self._hot_bytes += _size(entry.key)
+            self._hot_bytes += size_in_report(entry.key)
         else:
             self._hot.move_to_end(entry.key)
         return bucket
@@ -412,8 +350,8 @@ class Sharing:
             if now - bucket.reported_at <= cold and not self._alone:
                 break
             del self._hot[key]
-            self._hot_bytes -= _size(key)
-            self._told.pop(key, None)
+            self._hot_bytes -= size_in_report(key)
+            self._reported.forget(key)
             bucket.in_force.take(offset, equal)
             self._cooling[key] = (bucket, offset)
 
@@ -435,17 +373,3 @@ class Sharing:
 
     def _equal_part(self) -> float:
         return 1.0 / len(self._members) if self.instance in self._members else 0.0
-
-
-def _size(key: str) -> int:
-    """The size of a bucket in a report, in bytes."""
-    return len(key.encode()) + _NUMBERS_BYTES
-
-
-def _differs(entry: BucketReport, told: BucketReport) -> bool:
-    """Whether the others need to be told."""
-    if entry.used != told.used or entry.limit != told.limit or entry.waiting != told.waiting:
-        return True
-    if entry.demand == told.demand:
-        return False
-    return abs(entry.demand - told.demand) > _LEAST_CHANGE * max(told.demand, entry.demand)

@@ -11,8 +11,9 @@ from proxy.quota.measure.debt import Debt
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.sharing.local_uses import LocalUses
+from proxy.quota.sharing.reported_uses import LocalUse
 from proxy.quota.sharing.reports import Report
-from proxy.quota.sharing.sharing import REPORT_SECONDS, LocalUse, Sharing
+from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
 
 STEP = 0.01
 REPORTS_AT_MOST = 8

@@ -15,8 +15,8 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.sharing.local_uses import bucket_key
+from proxy.quota.sharing.reported_uses import REPORT_BYTES
 from proxy.quota.sharing.reports import SATURATED, BucketReport, Report
-from proxy.quota.sharing.sharing import REPORT_BYTES
 from proxy.quota.sharing.waterfill import RESERVE
 from proxy.server import limit_sharing
 from proxy.server.limit_sharing import LimitSharing

@@ -5,15 +5,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from proxy.quota.sharing.members import LEASE_SECONDS, MAX_STEP_SECONDS
+from proxy.quota.sharing.reported_uses import REPORT_BYTES, LocalUse
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import (
     COLD_SECONDS,
     DEGRADED_SECONDS,
     HEARTBEAT_SECONDS,
-    REPORT_BYTES,
     REPORT_SECONDS,
     STALL_SECONDS,
-    LocalUse,
     Sharing,
 )
 from proxy.quota.sharing.waterfill import RESERVE
@@ -313,7 +312,7 @@ def test_without_the_log_there_is_no_credit() -> None:
     assert a.part(KEY) + b.part(KEY) == pytest.approx(1.0)
 
 
-def test_a_new_limit_is_told() -> None:
+def test_a_new_limit_is_reported() -> None:
     world, _, _ = two()
     world.turn(a=use(rate=100.0, waiting=1))
     before = len(world.log)
