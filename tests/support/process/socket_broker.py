@@ -1,8 +1,9 @@
 """SocketBroker: a broker on a real socket. A subclass makes the responses."""
 
 import asyncio
+import socket
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from kio.schema.errors import ErrorCode
 
@@ -19,6 +20,8 @@ from tests.support.messages.kio_messages import (
 )
 from tests.support.messages.requests import build, part
 
+BACKLOG: Final = 100
+
 
 class SocketBroker:
     """Responds to ApiVersions itself, and to other APIs with `respond` of the subclass."""
@@ -29,18 +32,27 @@ class SocketBroker:
     """Where to listen; 0: any free port."""
 
     async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._accepted: set[socket.socket] = set()
+        """Connections that have no writer yet."""
         self._writers: list[asyncio.StreamWriter] = []
         self._tasks: list[asyncio.Task[Any]] = []
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self.address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        self._listening = socket.create_server(("127.0.0.1", self.port), backlog=BACKLOG)
+        self._listening.setblocking(False)
+        self._loop.add_reader(self._listening, self._accept)
+        self.address: tuple[str, int] = self._listening.getsockname()[:2]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
+        self._loop.remove_reader(self._listening)
+        self._listening.close()
         self.disconnect()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Those of tasks that had not begun.
+        for each in self._accepted:
+            each.close()
         await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
 
     @property
@@ -53,18 +65,26 @@ class SocketBroker:
         for writer in self._writers:
             writer.close()
 
+    def _accept(self) -> None:
+        """Accept a connection. A server of asyncio would do so in tasks of its own, which the end of the loop
+        cancels before they have begun: nothing would close the connection.
+        """
+        try:
+            connection, _ = self._listening.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        connection.setblocking(False)
+        self._accepted.add(connection)
+        self._tasks.append(self._loop.create_task(self._serve(connection)))
+
     async def respond(self, request: Any) -> Any:
         """Return the response to a request, both as types of kio; None: send none."""
         raise NotImplementedError
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, connection: socket.socket) -> None:
+        self._accepted.discard(connection)
+        reader, writer = await asyncio.open_connection(sock=connection)
         self._writers.append(writer)
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.append(task)
-        if not self._server.is_serving():
-            # It was accepted when __aexit__ began, which has not seen it.
-            writer.close()
         try:
             while True:
                 frame = framed(await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big")))
