@@ -81,8 +81,8 @@ def test_a_client_gets_its_topic(creating_kafka: EmbeddedKafka, proxy: ProxyProc
 
 def test_an_old_version_waits_for_its_turn(creating_kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
     names = [f"old-{number}" for number in range(int(BURST / PARTITIONS) + 2)]
+    started = time.monotonic()
     with RawClient(proxy.broker_port(1), "old") as client:
-        started = time.monotonic()
         client.ask(metadata(names, version=1))
         assert time.monotonic() - started >= (PARTITIONS * (len(names) - 1) - BURST) / RATE - 0.1
     wait_until(lambda: _created(creating_kafka, "old-") == PARTITIONS * len(names), "the topics")

@@ -323,8 +323,8 @@ def test_a_broker_that_was_away_is_throttled(
             fill(cluster.kafka.bootstrap, topic, megabytes, acks=1, enable_idempotence=False)
             cluster.wait_in_sync(topic, [(1,)] * 4)
         finally:
-            os.kill(cluster.kafka.pid(3), signal.SIGCONT)
             began = time.monotonic()
+            os.kill(cluster.kafka.pid(3), signal.SIGCONT)
         meter.wait(megabytes * MEBIBYTE)
         seconds = time.monotonic() - began
     set_brokers(proxy, **{f"{side}_replication_throttled": None})

@@ -12,6 +12,7 @@ from tests.support.kafka.raw_client import RawClient
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type, versions
 from tests.support.messages.requests import api_versions, metadata
 from tests.support.process.proxy_process import ProxyProcess
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 NOT_SPOKEN = 99
@@ -88,7 +89,8 @@ def test_a_version_that_was_not_offered_ends_the_connection(proxy: ProxyProcess)
     with RawClient(proxy.bootstrap_port) as client:
         client.send_bytes(bytes(newer))
         assert client.ended()
-    assert proxy.log_lines(f"Metadata v{NOT_SPOKEN} is not supported")
+    said = f"Metadata v{NOT_SPOKEN} is not supported"
+    wait_until(lambda: proxy.log_lines(said), "the log's line")
 
 
 def test_apis_that_nobody_reads_are_counted(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
