@@ -28,7 +28,7 @@ SLOW_SECONDS = 1.5
 RATES = {"producer_byte_rate": 25_000, "consumer_byte_rate": 25_000}
 """Half of what Load sends."""
 pytestmark = pytest.mark.kafka
-WAIT = timedelta(seconds=5)
+WAIT = timedelta(seconds=10)
 """How long the broker delays a fetch response; the drain lasts at least that long."""
 
 
@@ -73,7 +73,7 @@ def test_responses_in_flight_are_delivered(kafka: EmbeddedKafka, run_proxy: Prox
     with pytest.raises(ConnectionRefusedError):
         RawClient(proxy.broker_port(1))
     assert sum(len(values(records)) for records in read_log(kafka, "drain-responses")) == 20
-    # Each is charged two seconds of the quota, and the drain takes five.
+    # Each is charged two seconds of the quota, and the drain takes ten.
     assert 1 <= sum(len(values(records)) for records in read_log(kafka, "drain-quota-holds")) <= 3
 
 
