@@ -65,7 +65,8 @@ def test_events_add_up_to_the_counters(kafka: EmbeddedKafka, run_proxy: ProxyRun
     make_topic(kafka, "usage-add-up", 3)
     used = {"interval_seconds": 1, "kafka": {"topic": "usage-events"}}
     files = {"folder": str(tmp_path / "events"), "max_bytes": 8192, "keep": 1000}
-    quota = {"entity": {"client-id": "usage-limited"}, "producer_byte_rate": 400_000}
+    # So low that the client exceeds it, also on a busy machine.
+    quota = {"entity": {"client-id": "usage-limited"}, "producer_byte_rate": 200_000}
     proxy = run_proxy(
         kafka.bootstrap,
         [quota],
