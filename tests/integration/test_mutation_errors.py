@@ -13,12 +13,13 @@ from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.wire.api_keys import CREATE_TOPICS
-from tests.support.kafka.admin_requests import alter, ask
+from tests.support.kafka.admin_requests import alter, ask, describe
 from tests.support.kafka.topics import drop_topic, make_topic
 from tests.support.messages.kio_messages import request_type
 from tests.support.messages.mutations import create_partitions, create_topics, results
 from tests.support.messages.requests import build, part
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 CLIENT_ID = "used-up"
@@ -109,6 +110,7 @@ def native(kafka: EmbeddedKafka) -> Iterator[int]:
     _use_up(kafka.port(1))
     yield kafka.port(1)
     _set_rate(kafka.port(1), None)
+    wait_until(lambda: describe(kafka.port(1)) == {}, "the broker to forget its quota")
 
 
 @pytest.fixture

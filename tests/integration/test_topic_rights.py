@@ -58,11 +58,27 @@ def deny(kafka: EmbeddedKafka, operation: str, topic: str) -> None:
     client = admin.AdminClient({"bootstrap.servers": kafka.bootstrap})
     for future in client.create_acls(rules(operation, topic)).values():
         future.result(30)
+    wait_until(lambda: set(rules(operation, topic)) <= in_force(client), "the broker's knowing the rules")
+
+
+def in_force(client: Any) -> set[Any]:
+    """The rules that the broker applies: the controller responds to a change a moment earlier."""
+    every = admin.AclBindingFilter(
+        admin.ResourceType.ANY,
+        None,
+        admin.ResourcePatternType.ANY,
+        *(None, None),
+        *(admin.AclOperation.ANY, admin.AclPermissionType.ANY),
+    )
+    return set(client.describe_acls(every).result(30))
 
 
 def allow(kafka: EmbeddedKafka, operation: str, topic: str) -> None:
     """Undo deny()."""
     client = admin.AdminClient({"bootstrap.servers": kafka.bootstrap})
+    denied = [
+        rule for rule in rules(operation, topic) if rule.permission_type == admin.AclPermissionType.DENY
+    ]
     filters = [
         admin.AclBindingFilter(
             rule.restype,
@@ -71,11 +87,11 @@ def allow(kafka: EmbeddedKafka, operation: str, topic: str) -> None:
             *(rule.principal, rule.host),
             *(rule.operation, rule.permission_type),
         )
-        for rule in rules(operation, topic)
-        if rule.permission_type == admin.AclPermissionType.DENY
+        for rule in denied
     ]
     for future in client.delete_acls(filters).values():
         future.result(30)
+    wait_until(lambda: in_force(client).isdisjoint(denied), "the broker's knowing the end of the rules")
 
 
 class Front:
