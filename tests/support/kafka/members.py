@@ -16,7 +16,7 @@ from tests.support.kafka.clients import Confluent, of_record, poll_all
 from tests.support.messages.numbered import Got
 
 POLL_SECONDS: Final = 0.1
-LEAVE_SECONDS: Final = 30.0
+LEAVE_SECONDS: Final = 60.0
 
 
 class Member(Protocol):

@@ -18,7 +18,7 @@ async def test_a_task_without_other_references_ends() -> None:
     tasks = Tasks()
     tasks.start(work())
     gc.collect()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await ended.wait()
 
 
@@ -83,7 +83,7 @@ async def test_work_is_called_after_each_pause_until_it_is_cancelled() -> None:
     await asyncio.sleep(0)
     assert calls == []
     tasks.start(every(0.0, work))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await thrice.wait()
     await tasks.cancel()
     done = len(calls)

@@ -52,7 +52,7 @@ async def connect(hosts: BrokerHosts, host: str, port: int, context: ssl.SSLCont
 
     transport = await hosts.connect(Client, host, port, context)
     # The server closes what it has accepted.
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         await closed.wait()
     return transport
 

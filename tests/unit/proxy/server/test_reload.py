@@ -53,7 +53,7 @@ class Kit:
         task = asyncio.get_running_loop().create_task(self.reload.watch())
         try:
             change()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(30):
                 while self.applied[-1:] != [rate]:
                     self._something.clear()
                     await self._something.wait()

@@ -61,7 +61,7 @@ async def test_a_topic_is_followed_again_after_each_end(monkeypatch: pytest.Monk
 
     tasks = Tasks()
     following = tasks.start(follow(read, problems.append, tasks))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await over.wait()
     assert len(problems) == 2, "not of the end that read() itself has noted"
     assert not following.done()

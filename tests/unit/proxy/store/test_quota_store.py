@@ -44,7 +44,7 @@ class Kit:
         return self.log.records[before:]
 
     async def limit_becomes(self, limit: float) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while self.limit() != limit:
                 self._changed.clear()
                 await self._changed.wait()
@@ -224,7 +224,7 @@ class TestTemporary:
         store = QuotaStore(file, lambda _: over.set(), wall)
         store.start()
         wall.ms += 50
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await over.wait()
         assert store.effective == {}
         store.close()

@@ -104,7 +104,7 @@ async def test_temporary_value_expires() -> None:
     await kit.alter(ConfigChange(ORDERS, {RATE: "50"}, kit.wall.ms + 100))
     assert kit.topics == {"orders": {RATE: "50"}}
     kit.wall.ms += 100
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await kit.ended.wait()
     assert kit.topics == {"orders": {RATE: "5"}}
     kit.store.close()

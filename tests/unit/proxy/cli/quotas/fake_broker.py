@@ -90,7 +90,7 @@ class FakeBroker:
         return f"127.0.0.1:{self.port}"
 
     def _do(self, coroutine):  # type: ignore[no-untyped-def]
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     async def _end_connections(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}

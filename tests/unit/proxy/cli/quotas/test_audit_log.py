@@ -137,7 +137,7 @@ class NoStart(LogBroker):
 async def test_a_leader_without_responses_is_an_error(
     made: type[LogBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_log, "READ_SECONDS", 0.5)
+    monkeypatch.setattr(audit_log, "READ_SECONDS", 1.0)
     async with made("quotas") as broker:
         broker.append([(b"key", b"value")])
         broker.silent.add(FETCH)

@@ -177,7 +177,7 @@ async def test_silent_server_times_out(broker: FakeBroker) -> None:
 
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    client = QuotaClient(ClusterAccess((("127.0.0.1", port), ("127.0.0.1", broker.port)), 0.05))
+    client = QuotaClient(ClusterAccess((("127.0.0.1", port), ("127.0.0.1", broker.port)), 1.0))
     async with server, client:
         assert await client.describe() == {}
         release.set()

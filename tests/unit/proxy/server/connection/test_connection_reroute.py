@@ -101,7 +101,7 @@ async def outcome(brokers: list[int], *, keep: bool = False) -> tuple[Host, byte
 
     front = await loop.create_server(make, "127.0.0.1", 0)
     data = b""
-    async with behind, front, asyncio.timeout(20):
+    async with behind, front, asyncio.timeout(30):
         reader, writer = await asyncio.open_connection(*front.sockets[0].getsockname())
         writer.write(REQUEST)
         await writer.drain()

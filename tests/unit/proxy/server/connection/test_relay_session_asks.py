@@ -134,7 +134,7 @@ async def ask_and_response(connection: Connection, request: Intercepted) -> None
 
 
 async def test_the_brokers_response_comes_to_who_asks() -> None:
-    async with asyncio.timeout(20), Stage(ask_and_response) as stage:
+    async with asyncio.timeout(30), Stage(ask_and_response) as stage:
         stage.writer.write(opaque(7, OWN) + opaque(8, OTHER))
         await stage.broker.wait_for(QUESTION)
         stage.broker.send(responded(7, b"no"))
@@ -151,7 +151,7 @@ async def ask_twice(connection: Connection, request: Intercepted) -> None:
 
 
 async def test_one_question_after_the_other() -> None:
-    async with asyncio.timeout(20), Stage(ask_twice) as stage:
+    async with asyncio.timeout(30), Stage(ask_twice) as stage:
         stage.writer.write(opaque(7, OWN))
         await stage.broker.wait_for(QUESTION)
         stage.broker.send(responded(7, b"first"))
@@ -162,7 +162,7 @@ async def test_one_question_after_the_other() -> None:
 
 async def test_who_asks_gets_the_response_though_the_client_has_gone() -> None:
     """What the broker has done is known, and can be charged."""
-    async with asyncio.timeout(20), Stage(ask_and_response) as stage:
+    async with asyncio.timeout(30), Stage(ask_and_response) as stage:
         stage.writer.write(opaque(7, OWN))
         await stage.broker.wait_for(QUESTION)
         stage.writer.transport.abort()
@@ -172,7 +172,7 @@ async def test_who_asks_gets_the_response_though_the_client_has_gone() -> None:
 
 
 async def test_who_asks_is_cancelled_when_the_broker_goes() -> None:
-    async with asyncio.timeout(20), Stage(ask_and_response) as stage:
+    async with asyncio.timeout(30), Stage(ask_and_response) as stage:
         stage.writer.write(opaque(7, OWN))
         await stage.broker.wait_for(QUESTION)
         stage.broker.hang_up()
@@ -191,7 +191,7 @@ async def ask_or_say_why_not(connection: Connection, request: Intercepted) -> No
 
 
 async def test_who_asks_responds_though_the_broker_cannot_be_reached() -> None:
-    async with asyncio.timeout(20), Stage(ask_or_say_why_not) as stage:
+    async with asyncio.timeout(30), Stage(ask_or_say_why_not) as stage:
         stage.owner.unreachable = True
         stage.writer.write(opaque(7, OWN))
         assert await stage.receive() == responded(7, b"broker 1 is gone")
@@ -203,7 +203,7 @@ async def test_who_asks_responds_though_the_broker_cannot_be_reached() -> None:
 
 
 async def test_a_request_that_nobody_else_can_respond_to_ends_the_connection() -> None:
-    async with asyncio.timeout(20), Stage(ask_or_say_why_not) as stage:
+    async with asyncio.timeout(30), Stage(ask_or_say_why_not) as stage:
         stage.owner.unreachable = True
         stage.writer.write(opaque(8, OTHER) + opaque(7, OWN))
         assert await stage.reader.read() == b""
@@ -216,7 +216,7 @@ async def ask_when_it_is_over(connection: Connection, request: Intercepted) -> N
 
 
 async def test_nobody_can_ask_when_the_connection_is_over() -> None:
-    async with asyncio.timeout(20), Stage(ask_when_it_is_over) as stage:
+    async with asyncio.timeout(30), Stage(ask_when_it_is_over) as stage:
         stage.writer.write(opaque(7, OWN))
         assert await stage.reader.read() == b""
         with pytest.raises(RelayError, match="the client is gone"):
@@ -233,7 +233,7 @@ async def answer_late(connection: Connection, request: Intercepted) -> None:
 @pytest.mark.parametrize("version", [0, 1])
 async def test_a_wait_and_a_response_that_waits_as_well(version: int) -> None:
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout(20), Stage(answer_late) as stage:
+    async with asyncio.timeout(30), Stage(answer_late) as stage:
         started = loop.time()
         stage.writer.write(opaque(7, OWN, version) + opaque(8, OTHER))
         assert await stage.receive() == responded(7)

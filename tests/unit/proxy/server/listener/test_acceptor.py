@@ -84,7 +84,7 @@ class Listener:
             call()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not condition():
                 await self.came.wait()
                 self.came.clear()

@@ -44,7 +44,7 @@ class Kit:
         self.ports = BrokerPorts(LISTENER, range(0), lambda node_id, bound: self.bound.append(bound))
         self.router = BootstrapRouter((("a", 1),), self.cluster, self.ports, lambda: 0.0)
         self.dialer = BrokerDialer(
-            router=self.router, cluster=self.cluster, access=PLAINTEXT, connect_seconds=0.5
+            router=self.router, cluster=self.cluster, access=PLAINTEXT, connect_seconds=20.0
         )
 
 
@@ -115,6 +115,7 @@ async def test_an_address_with_a_certificate_that_is_not_its_certificate_gets_no
 
 
 async def test_a_connection_that_takes_too_long(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    dialer = BrokerDialer(router=kit.router, cluster=kit.cluster, access=PLAINTEXT, connect_seconds=0.1)
     kit.ports.advertised(3, "127.0.0.1", 9)
 
     async def hang(*_: object, **__: object) -> None:
@@ -122,7 +123,7 @@ async def test_a_connection_that_takes_too_long(kit: Kit, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", hang)
     with pytest.raises(UpstreamUnavailable, match="broker 3 "):
-        await kit.dialer.dial(3, Protocol())
+        await dialer.dial(3, Protocol())
     assert kit.cluster.refreshes == 1
 
 

@@ -49,7 +49,7 @@ async def received(entry: Entry) -> bytes:
     server = Acceptor(bound, entry, PlainOpener(lambda origin: Echo(), entry.abandoned), tasks)
     server.start()
     assert not server.waits
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         reader, writer = await asyncio.open_connection(HOST, port)
         try:
             return await reader.read()

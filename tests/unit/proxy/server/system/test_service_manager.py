@@ -37,7 +37,7 @@ class Systemd:
         return found
 
     async def message(self) -> Message:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not (found := self.messages()):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
         [message] = found
@@ -125,7 +125,7 @@ def test_child_processes_do_not_get_the_variable(systemd: Systemd) -> None:
 async def test_nothing_is_sent_without_a_service_manager(caplog: pytest.LogCaptureFixture) -> None:
     manager = ServiceManager({})
     async with following(manager, [], []) as task:
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 30)
     manager.stopping()
     assert caplog.records == []
 
