@@ -44,6 +44,8 @@ _SHARING: Final = {
 """By fixture, parts of the names of the tests that share brokers which take long to start."""
 _LONG: Final = (*_SHARING, "test_security.py", "test_embedded_kafka.py", "test_store.py", "test_groups.py")
 """What takes longest, in the order in which it should begin."""
+_PROGRAMS: Final = {"test_drain.py", "test_page_commands.py", "test_ports.py", "test_workers.py"}
+"""The files whose proxies start as programs: they test how a process starts and ends. Others are forks."""
 _LANES: Final = {
     "moves": ("test_replication.py", "test_demo.py"),
     "flows": (
@@ -179,9 +181,12 @@ def proxy(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture(scope="module")
-def run_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyRunner]:
+def run_proxy(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProxyRunner]:
     """Run proxies with settings of the test's own; they end with the module's tests."""
-    with ProxyRunner(tmp_path_factory.mktemp("proxies")) as runner:
+    fork = request.path.name not in _PROGRAMS
+    with ProxyRunner(tmp_path_factory.mktemp("proxies"), fork=fork) as runner:
         yield runner
 
 

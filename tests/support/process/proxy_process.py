@@ -5,13 +5,12 @@ import json
 import re
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,7 +18,7 @@ from prometheus_client.samples import Sample
 
 from proxy.demo.children import Children
 from proxy.demo.ports import free_port_range
-from tests.support.process import pass_sockets
+from tests.support.process import forks, pass_sockets
 from tests.support.waiting import wait_until
 
 Quotas = Sequence[Mapping[str, object]]
@@ -41,6 +40,21 @@ def total(samples: Iterable[Sample], **labels: str) -> float:
     return sum(found.value for found in samples if labels.items() <= found.labels.items())
 
 
+class Process(Protocol):
+    """A program, or a fork: what both have."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, number: int, /) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 class ProxyProcess:
     """`quota-proxy run` in front of the cluster at `upstream` (HOST:PORT, separated by commas).
 
@@ -48,6 +62,7 @@ class ProxyProcess:
     settings  further top-level keys of the file
     listener  further keys of its first listener
     more_listeners  further listeners
+    fork      whether it starts as a fork, without the imports of a program
     """
 
     def __init__(
@@ -59,6 +74,7 @@ class ProxyProcess:
         settings: Mapping[str, Any] | None = None,
         listener: Mapping[str, Any] | None = None,
         more_listeners: Sequence[Mapping[str, Any]] = (),
+        fork: bool = False,
     ) -> None:
         first = free_port_range(BROKERS + 2)
         self.bootstrap_port = first
@@ -66,7 +82,8 @@ class ProxyProcess:
         self._broker_port_base = first + 2
         self._folder = folder
         self._children = Children()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Process | None = None
+        self._forks: list[forks.Forked] | None = [] if fork and sys.platform == "linux" else None
         self._passed: list[socket.socket] = []
         own = {
             "name": "clients",
@@ -94,7 +111,13 @@ class ProxyProcess:
     def launch(self) -> None:
         """Start the process."""
         passed = [each.fileno() for each in self._passed]
-        command = [str(COMMAND), "run", "--config", str(self.config_file)]
+        arguments = ["run", "--config", str(self.config_file)]
+        if self._forks is not None:
+            with self.log_file.open("ab") as log:
+                self._process = forks.start(arguments, log)
+            self._forks.append(self._process)
+            return
+        command = [str(COMMAND), *arguments]
         if passed:
             command = [sys.executable, pass_sockets.__file__, ",".join(map(str, passed)), *command]
         with self.log_file.open("ab") as log:
@@ -143,9 +166,12 @@ class ProxyProcess:
     def kill(self) -> None:
         """Kill the process if it runs."""
         self._children.kill_all()
+        for each in self._forks or ():
+            each.kill()
+            each.wait()
 
     @property
-    def process(self) -> subprocess.Popen[str]:
+    def process(self) -> Process:
         assert self._process is not None, "not started"
         return self._process
 
@@ -255,9 +281,10 @@ class ProxyProcess:
 class ProxyRunner:
     """Starts proxies, each with its own folder, and stops those that still run."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, fork: bool = False) -> None:
         self.proxies: Final[list[ProxyProcess]] = []
         self._folder = folder
+        self._fork = fork
 
     def __enter__(self) -> Self:
         return self
@@ -270,7 +297,8 @@ class ProxyRunner:
 
     def prepare(self, upstream: str, quotas: Quotas = (), **more: Any) -> ProxyProcess:
         """A proxy that is not started yet; arguments as those of ProxyProcess."""
-        proxy = ProxyProcess(self._folder / str(len(self.proxies)), upstream, quotas, **more)
+        folder = self._folder / str(len(self.proxies))
+        proxy = ProxyProcess(folder, upstream, quotas, **{"fork": self._fork, **more})
         self.proxies.append(proxy)
         return proxy
 
