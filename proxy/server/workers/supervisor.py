@@ -13,6 +13,7 @@ import uvloop
 
 from proxy.config.settings import ConnectionLimits, Settings
 from proxy.security.tls import server_tls
+from proxy.server.admin_port.libraries import import_http_server
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.ports import listening
 from proxy.server.system.garbage_collection import gc_paused
@@ -271,6 +272,7 @@ def _longest_end(limits: ConnectionLimits) -> float:
 
 def _imported() -> "type[WorkersSite]":
     with gc_paused():
+        import_http_server()
         from proxy.server.workers.site import WorkersSite
 
     return WorkersSite

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from proxy.cli.libraries import import_kio
 from proxy.cli.main import main
-from proxy.server.garbage_collection import gc_paused
+from proxy.server.admin_port.libraries import import_http_server
+from proxy.server.system.garbage_collection import gc_paused
 
 NUMBER: Final = struct.Struct("=i")
 REQUEST_BYTES: Final = 100_000
@@ -31,8 +32,9 @@ def _import() -> None:
     """Import what a proxy imports until it serves its admin port."""
     with gc_paused():
         import_kio()
+        import_http_server()
         import proxy.cli.serve
-        import proxy.server.admin_site
+        import proxy.server.admin_port.site
         import proxy.server.app
         import proxy.store.kafka_topic
         import proxy.store.shares_topic  # noqa: F401
