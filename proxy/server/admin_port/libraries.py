@@ -19,7 +19,7 @@ _executing: Final = threading.Lock()
 
 
 class _Package(ModuleType):
-    """A package that is executed when somebody asks for a name that is no module of it.
+    """A package that is executed at the first use of a name that is no module of it.
 
     A quota callback may use the client.
     """

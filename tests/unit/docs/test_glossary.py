@@ -22,6 +22,9 @@ EXEMPT: Final = {
     Path(__file__).relative_to(ROOT): "has the retired words themselves",
     Path("CHANGELOG.md"): "names what has been renamed",
 }
+ANY_PREFIX: Final = r"\w*"
+"""A pattern that begins with this finds a part of a word."""
+IS_LETTER: Final = re.compile("[A-Za-z]")
 
 
 class Retired(NamedTuple):
@@ -114,22 +117,41 @@ def files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def compiled(word: Retired) -> re.Pattern[str]:
-    has_capital = re.search("[A-Z]", word.pattern) is not None
-    whole = rf"(?<![A-Za-z])(?:{word.pattern})(?![A-Za-z])"
-    return re.compile(whole, 0 if has_capital else re.IGNORECASE)
+@cache
+def lowered() -> list[str]:
+    """The same texts in lower case: a search without regard to case takes ten times as long."""
+    return [text.lower() for _, text in texts()]
+
+
+def is_lower(word: Retired) -> bool:
+    return re.search("[A-Z]", word.pattern) is None
+
+
+def starts(word: Retired, text: str) -> Iterator[int]:
+    """Where the text has the word. If the word has no capital letter, the text must have none.
+
+    The character before a match is compared afterwards: a pattern that begins with letters is found faster.
+    """
+    pattern = re.compile(rf"(?:{word.pattern.removeprefix(ANY_PREFIX)})(?![A-Za-z])")
+    start = 0
+    while match := pattern.search(text, start):
+        start = match.start() + 1
+        if word.pattern.startswith(ANY_PREFIX) or not IS_LETTER.match(
+            text[match.start() - 1 : match.start()]
+        ):
+            yield match.start()
+            start = match.end()
 
 
 def found(word: Retired) -> list[str]:
     """Return `path:line: text` of every place with the word, and paths whose names have it."""
-    pattern = compiled(word)
     places = []
-    for path, text in texts():
-        if pattern.search(path.name):
-            places.append(str(path))
-        for match in pattern.finditer(text):
-            number = text.count("\n", 0, match.start()) + 1
-            places.append(f"{path}:{number}: {text.splitlines()[number - 1].strip()}")
+    for (path, text), lower in zip(texts(), lowered(), strict=True):
+        searched, name = (lower, path.name.lower()) if is_lower(word) else (text, path.name)
+        places += [str(path) for _ in starts(word, name)]
+        for place in starts(word, searched):
+            number = searched.count("\n", 0, place)
+            places.append(f"{path}:{number + 1}: {text.splitlines()[number].strip()}")
     return places
 
 
@@ -140,7 +162,7 @@ def test_retired_word_is_not_in_the_tree(word: Retired) -> None:
 
 @pytest.mark.parametrize("word", RETIRED, ids=lambda word: word.example)
 def test_pattern_finds_its_example(word: Retired) -> None:
-    assert compiled(word).search(word.example)
+    assert list(starts(word, word.example.lower() if is_lower(word) else word.example))
 
 
 def test_a_type_name_means_one_thing() -> None:

@@ -1,4 +1,4 @@
-"""What the admin port imports: the server of aiohttp, and its client only if somebody uses it."""
+"""What the admin port imports: the server of aiohttp, and its client only if other code uses it."""
 
 import subprocess
 import sys
