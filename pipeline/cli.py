@@ -127,7 +127,16 @@ def ingest(
             raise InputError("--recover requires --stream; without --stream, every run reads all events")
         batch.append(job, compact=compact)
     else:
-        run_stream(job, StreamOptions(stream, late, every, checkpoint, recover, most, compact))
+        options = StreamOptions(
+            mode=stream,
+            late=late,
+            every=every,
+            checkpoint=checkpoint,
+            recover=recover,
+            most=most,
+            compact=compact,
+        )
+        run_stream(job, options)
 
 
 @job

@@ -125,14 +125,14 @@ async def read_alter_request(header: RequestHeader, payload: bytes, yielder: Yie
     tail = reader.offset
     validate_only = reader.u8() != 0
     return AlterRequest(
-        not incremental,
-        flexible,
-        header.correlation_id,
-        tuple(resources),
-        validate_only,
-        payload,
-        payload[:head_end],
-        payload[tail:],
+        replaces=not incremental,
+        flexible=flexible,
+        correlation_id=header.correlation_id,
+        resources=tuple(resources),
+        validate_only=validate_only,
+        payload=payload,
+        head=payload[:head_end],
+        tail=payload[tail:],
     )
 
 

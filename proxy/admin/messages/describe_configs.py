@@ -140,15 +140,15 @@ async def read_describe_request(header: RequestHeader, payload: bytes, yielder: 
     synonyms = version >= 1 and reader.u8() != 0
     documentation = version >= 3 and reader.u8() != 0
     return DescribeRequest(
-        version,
-        flexible,
-        header.correlation_id,
-        tuple(resources),
-        synonyms,
-        documentation,
-        payload,
-        payload[:head_end],
-        payload[tail:],
+        version=version,
+        flexible=flexible,
+        correlation_id=header.correlation_id,
+        resources=tuple(resources),
+        synonyms=synonyms,
+        documentation=documentation,
+        payload=payload,
+        head=payload[:head_end],
+        tail=payload[tail:],
     )
 
 

@@ -70,7 +70,16 @@ def client_listener(
         security.access.hosts,
     )
     counts = PartitionCounts(ports.upstream, settings.limits.connect_seconds, security.access)
-    served = _served(shared, listener, security, traffic, bootstrap, upstream, ports, counts)
+    served = _served(
+        shared,
+        listener,
+        security=security,
+        traffic=traffic,
+        bootstrap=bootstrap,
+        upstream=upstream,
+        ports=ports,
+        counts=counts,
+    )
     discovery = _discovery(shared, listener, upstream.cluster, counts, ports, served)
     feed = QuotaClusterFeed(
         engines=shared.engines, cluster=upstream.cluster, time=asyncio.get_running_loop().time
@@ -122,6 +131,7 @@ def _upstream(
 def _served(
     shared: SharedParts,
     listener: Listener,
+    *,
     security: TransportSecurity,
     traffic: Traffic,
     bootstrap: socket.socket,

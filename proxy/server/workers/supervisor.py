@@ -75,7 +75,16 @@ def supervise(
         ports.close()
         passed.close_passed()
         return serve_worker(path, log_level, started)
-    uvloop.run(Supervisor(settings, path, log_level, ports, admin, counts, started).serve())
+    supervisor = Supervisor(
+        settings=settings,
+        path=path,
+        log_level=log_level,
+        ports=ports,
+        admin=admin,
+        counts=counts,
+        started=started,
+    )
+    uvloop.run(supervisor.serve())
     return 0
 
 
@@ -84,6 +93,7 @@ class Supervisor:
 
     def __init__(
         self,
+        *,
         settings: Settings,
         path: Path,
         log_level: str,
