@@ -87,13 +87,13 @@ def _usage(usage: UsageSettings) -> str:
 
 def _listener(settings: Settings, listener: Listener) -> str:
     ports = broker_ports(settings, listener)
-    brokers = "any free port each"
+    brokers = "at any free port each"
     if ports:
         last = len(ports) - 1
         brokers = (
-            f"ports {ports[0]} to {ports[-1]} for node ids 0 to {last}"
+            f"at ports {ports[0]} to {ports[-1]} for node ids 0 to {last}"
             if last
-            else f"port {ports[0]} for node id 0"
+            else f"at port {ports[0]} for node id 0"
         )
     if listener.replication:
         at = ", ".join(f"{node_id} at {text}" for node_id, text in sorted(listener.upstream.brokers.items()))
@@ -134,5 +134,7 @@ def _rule(settings: Settings) -> str:
     quotas = settings.quotas
     scope = "" if quotas.scope == BROKER_SCOPE else f", scope {quotas.scope}"
     if quotas.algorithm == PACE:
-        return f"{PACE}, {quotas.burst_seconds:g} s of burst{scope}"
-    return f"{quotas.algorithm}, {quotas.window_num} samples of {quotas.window_size_seconds} s{scope}"
+        return f"algorithm {PACE}, burst of {quotas.burst_seconds:g} s{scope}"
+    return (
+        f"algorithm {quotas.algorithm}, {quotas.window_num} samples of {quotas.window_size_seconds} s{scope}"
+    )

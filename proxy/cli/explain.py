@@ -8,7 +8,7 @@ from proxy.quota.identity import ANONYMOUS
 
 def explain(settings: Settings, listener: Listener) -> list[str]:
     """Indented lines of plain text."""
-    told = [("clients", _clients(listener)), ("named", _named(listener)), ("quotas", _quotas(listener))]
+    told = [("clients", _clients(listener)), ("users", _users(listener)), ("quotas", _quotas(listener))]
     if listener.proxy_protocol is not None:
         told.append(("address", _address(listener.proxy_protocol)))
     if not listener.replication:
@@ -30,18 +30,18 @@ def _address(settings: ProxyProtocol) -> str:
     return f"as the PROXY header of {', '.join(settings.senders)} states; connections from elsewhere {others}"
 
 
-def _named(listener: Listener) -> str:
+def _users(listener: Listener) -> str:
     principal = listener.principal
     if principal is None:
-        return f"not at all: every client is {ANONYMOUS}"
+        return f"{ANONYMOUS} for every client"
     if principal.source == "sasl":
         unreadable = f"{principal.unreadable} if" if principal.unreadable else "rejected if"
         return (
-            "by the login (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER's claim "
+            "from the login (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER's claim "
             f"{principal.oauth_claim}); {unreadable} the proxy cannot read it"
         )
     without = "" if listener.tls is None or listener.tls.client_auth == "required" else "; "
-    return f"by the certificate, {principal.rules}" + (without and f"{without}{ANONYMOUS} without one")
+    return f"from the certificate, {principal.rules}" + (without and f"{without}{ANONYMOUS} without one")
 
 
 def _quotas(listener: Listener) -> str:
@@ -59,7 +59,7 @@ def _changes(settings: Settings, listener: Listener) -> str:
         return f"{admins or 'nobody'}: brokers see the proxy's principal, not the client's"
     open_to = {"loopback": "clients on this host", "everybody": "everybody", "nobody": ""}
     without = " and ".join(filter(None, [admins, open_to[changes.without_authorizer or "loopback"]]))
-    return f"whom the cluster's authorizer allows; {without or 'nobody'} if the cluster has none"
+    return f"clients that the cluster's authorizer allows; without an authorizer, {without or 'nobody'}"
 
 
 def _proxy(listener: Listener) -> str:
@@ -71,8 +71,8 @@ def _proxy(listener: Listener) -> str:
         user = "" if upstream.sasl.username is None else f" as {upstream.sasl.username}"
         return f"logs in{user} by {upstream.sasl.mechanism}; {tls}"
     if not listener.asks:
-        return f"does not log in, and learns brokers from the responses to clients; {tls}"
-    return f"does not log in; {tls}"
+        return f"connects without a login, and learns brokers from the responses to clients; {tls}"
+    return f"connects without a login; {tls}"
 
 
 def _by_login(listener: Listener) -> bool:

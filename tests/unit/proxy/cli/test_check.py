@@ -16,10 +16,10 @@ def described(tmp_path: Path, text: str) -> list[str]:
 def test_defaults_are_filled_in(tmp_path: Path) -> None:
     assert described(tmp_path, "listeners: [{upstream: {bootstrap: ['k:9092']}}]") == [
         "cluster   kafka",
-        "listener  clients: bootstrap 127.0.0.1:29092, brokers ports 29100 to 65535 for node ids 0 to 36435, "
-        "advertised as 127.0.0.1, upstream k:9092",
+        "listener  clients: bootstrap 127.0.0.1:29092, brokers at ports 29100 to 65535 for node ids "
+        "0 to 36435, advertised as 127.0.0.1, upstream k:9092",
         "admin     127.0.0.1:9644",
-        "quotas    pace, 1 s of burst",
+        "quotas    algorithm pace, burst of 1 s",
         "store     topic __quota_proxy_config",
         "quota     none in this file",
     ]
@@ -68,12 +68,12 @@ usage: {kafka: {topic: used}, files: {folder: /var/usage, max_bytes: 5000, keep:
 """
     assert described(tmp_path, text) == [
         "cluster   local",
-        "listener  a: bootstrap 127.0.0.1:any free port, brokers any free port each, "
+        "listener  a: bootstrap 127.0.0.1:any free port, brokers at any free port each, "
         "advertised as 127.0.0.1, upstream k:9092, l:9092",
-        "listener  b: bootstrap 127.0.0.1:29092, brokers port 29100 for node id 0, "
+        "listener  b: bootstrap 127.0.0.1:29092, brokers at port 29100 for node id 0, "
         "advertised as h, upstream k:9092, brokers only at k-*, 10.0.0.0/8",
         "admin     127.0.0.1:9644",
-        "quotas    window, 11 samples of 1 s",
+        "quotas    algorithm window, 11 samples of 1 s",
         "store     none: changes with tools are rejected",
         "usage     events every 10 s to topic used and files in /var/usage (2 of 5000 bytes)",
         "quota     client-id <default>: producer_byte_rate 20971520, consumer_byte_rate 1",
@@ -91,7 +91,7 @@ quotas:
   clients: [{entity: {user: a}, scope: broker, producer_byte_rate: 5}, {entity: {user: b}, scope: broker}]
 """
     assert described(tmp_path, text)[3:] == [
-        "quotas    pace, 1 s of burst, scope cluster",
+        "quotas    algorithm pace, burst of 1 s, scope cluster",
         "store     topic __quota_proxy_config",
         "quota     user a: producer_byte_rate 5, scope broker",
         "quota     user b: scope broker",
@@ -106,6 +106,6 @@ listeners:
      upstream: {brokers: {2: 'k:9095', 1: 'k:9094'}}}
 """
     assert described(tmp_path, text)[2] == (
-        "listener  r: replication on 127.0.0.1, brokers ports 29200 to 29204 for node ids 0 to 4, "
+        "listener  r: replication on 127.0.0.1, brokers at ports 29200 to 29204 for node ids 0 to 4, "
         "upstream 1 at k:9094, 2 at k:9095"
     )

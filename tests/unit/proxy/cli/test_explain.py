@@ -50,19 +50,19 @@ def test_each_listener(tmp_path: Path) -> None:
     assert "10.0.0.1, 10.1.0.0/16" in plain["address"]
     assert "address" not in mutual
     assert plain["clients"] == "any client; not encrypted"
-    assert plain["named"] == "not at all: every client is ANONYMOUS"
+    assert plain["users"] == "ANONYMOUS for every client"
     assert plain["quotas"].startswith("those of user ANONYMOUS, ")
-    assert plain["changes"] == "whom the cluster's authorizer allows; root if the cluster has none"
-    assert plain["proxy"] == "does not log in; not encrypted"
+    assert plain["changes"] == "clients that the cluster's authorizer allows; without an authorizer, root"
+    assert plain["proxy"] == "connects without a login; not encrypted"
     assert mutual["clients"] == "any client with a certificate of ca.pem; TLS"
-    assert mutual["named"] == "by the certificate, RULE:^CN=(.*)$/$1/"
+    assert mutual["users"] == "from the certificate, RULE:^CN=(.*)$/$1/"
     assert mutual["quotas"].startswith("those of the user, ")
     assert mutual["changes"].startswith("root: ")
-    assert mutual["proxy"] == "does not log in; TLS with c.pem"
+    assert mutual["proxy"] == "connects without a login; TLS with c.pem"
     assert logins["clients"] == "any client that logs in to the broker; not encrypted"
-    assert "OAUTHBEARER's claim sub); rejected" in logins["named"]
-    assert logins["proxy"].startswith("does not log in, and learns brokers from ")
+    assert "OAUTHBEARER's claim sub); rejected" in logins["users"]
+    assert logins["proxy"].startswith("connects without a login, and learns brokers from ")
     assert hosts["clients"] == "any client; TLS"
-    assert hosts["named"] == "by the certificate, DEFAULT; ANONYMOUS without one"
+    assert hosts["users"] == "from the certificate, DEFAULT; ANONYMOUS without one"
     assert hosts["proxy"] == "logs in as proxy by PLAIN; TLS"
     assert "brokers b-$(node_id).example at the same port, advertised as k.example" in hosts[""]
