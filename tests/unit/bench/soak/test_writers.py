@@ -14,14 +14,14 @@ from bench.soak.writers import Acknowledged, JavaWriter, LibrdkafkaWriter, go_on
 from tests.support.messages.numbered import number, value
 
 TOOL = """
-import json, signal, sys
-signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+import json, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 for number in range(60):
     print(json.dumps({"name": "producer_send_success", "value": str(number)}))
 print("not json")
 print(json.dumps({"name": "producer_send_error", "exception": "Timeout", "message": "late"}))
 print(json.dumps({"name": "startup_complete"}), flush=True)
-signal.pause()
+signal.sigwait([signal.SIGTERM])
 """
 
 
