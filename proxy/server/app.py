@@ -94,12 +94,24 @@ def run(proxy: "Proxy") -> int:
     return 0
 
 
-async def _next_signal(stop: asyncio.Event, seconds: float) -> None:
-    """Wait for another signal to stop, at most for `seconds`."""
-    stop.clear()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()
+class _Stop:
+    """Requests to stop. They may come in one turn of the event loop, so each has an event of its own."""
+
+    def __init__(self) -> None:
+        self.first: Final = asyncio.Event()
+        """The proxy stops."""
+        self.second: Final = asyncio.Event()
+        """It does not wait for limits.shutdown_delay_seconds."""
+
+    def request(self) -> None:
+        """Take a signal, or the end of the supervisor."""
+        (self.second if self.first.is_set() else self.first).set()
+
+    async def delay(self, seconds: float) -> None:
+        """Wait until a second request, at most for `seconds`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.second.wait()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,13 +204,13 @@ class Proxy:
         parts = self._parts(tasks)
         for work in chain(parts.work(), self._show(parts, stop), self._own_work(parts)):
             tasks.start(work)
-        await stop.wait()
+        await stop.first.wait()
         parts.readiness.draining = True
         self._service_manager.stopping()
         if self._link is not None and self._link.orphaned:
             parts.listeners.stop_listening()
         else:
-            await _next_signal(stop, self._settings.limits.shutdown_delay_seconds)
+            await stop.delay(self._settings.limits.shutdown_delay_seconds)
         await parts.drain(self._settings.limits.drain_seconds)
         if self._link is not None:
             await self._link.close()
@@ -253,7 +265,7 @@ class Proxy:
         yield self._service_manager.follow(readiness.problems, readiness.warnings)
         yield self._forget_idle()
 
-    def _show(self, parts: "_Parts", stop: asyncio.Event) -> Iterable[Work]:
+    def _show(self, parts: "_Parts", stop: _Stop) -> Iterable[Work]:
         """Show the state of the process at the admin port, or to the supervisor, which has that port."""
         replication = partial(self._replication_state, parts.listeners)
         sources = AdminSources(
@@ -273,18 +285,18 @@ class Proxy:
             reload=self._reload,
         )
         if self._link is not None:
-            yield self._link.run(stop)
+            yield self._link.run(stop.request)
             yield self._link.serve(sources)
         if parts.admin_port is not None:
             yield parts.admin_port.serve(sources, lambda: not parts.readiness.problems())
             yield sources.table.run()
 
-    def _handle_signals(self, tasks: Tasks) -> asyncio.Event:
-        """Reload on SIGHUP; return an event that SIGTERM and SIGINT set. SIGUSR2 is for supervisors."""
+    def _handle_signals(self, tasks: Tasks) -> _Stop:
+        """Reload on SIGHUP; return what SIGTERM and SIGINT request. SIGUSR2 is for supervisors."""
         loop = asyncio.get_running_loop()
-        stop = asyncio.Event()
+        stop = _Stop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, stop.request)
         loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(self._reload_by_signal()))
         if self._link is None:
             loop.add_signal_handler(

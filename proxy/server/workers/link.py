@@ -49,8 +49,8 @@ class WorkerLink:
         self._page: Pages | None = None
         self._tasks: Final = Tasks()
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Serve until the supervisor is gone, and then set `stop`."""
+    async def run(self, stop: Callable[[], None]) -> None:
+        """Serve until the supervisor is gone, and then call `stop`."""
         channel = self._channel = await Channel.over(self._end)
         while (message := await channel.receive()) is not None:
             if isinstance(message, Record):
@@ -61,7 +61,7 @@ class WorkerLink:
             elif isinstance(message, Ask):
                 channel.send(WorkerReply(message.number, await self._reply(message.what, message.body)))
         self.orphaned = True
-        stop.set()
+        stop()
 
     async def _reply_later(self, channel: Channel, ask: Ask) -> None:
         channel.send(WorkerReply(ask.number, await self._reply(ask.what, ask.body)))

@@ -11,6 +11,10 @@ from proxy.server.workers.channel import Appended, Ask, Channel, LastMetrics, Wo
 from proxy.server.workers.ports import KeptPorts
 from proxy.server.workers.starts import Child, Started
 
+END_DELAY: Final = signal.SIGINT
+"""Ends limits.shutdown_delay_seconds in a worker that has got SIGTERM. Another SIGTERM would be lost if the
+worker has not handled the first one yet.
+"""
 REPLY_SECONDS: Final = 1.0
 """For how long the supervisor waits for a reply: a suspended worker gives none."""
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from proxy.server.workers.fleet import Fleet
-from proxy.server.workers.process import WorkerProcess
+from proxy.server.workers.process import END_DELAY, WorkerProcess
 
 log = logging.getLogger(__name__)
 READY_SECONDS: Final = 60.0
@@ -84,7 +84,7 @@ class RollingRestart:
         latest = asyncio.get_running_loop().time() + self._drain_seconds
         await asyncio.sleep(POLL_SECONDS)
         # Load balancers need no limits.shutdown_delay_seconds, which another signal ends.
-        worker.signal(signal.SIGTERM)
+        worker.signal(END_DELAY)
         while not worker.how_it_ended:
             if asyncio.get_running_loop().time() > latest:
                 worker.signal(signal.SIGKILL)

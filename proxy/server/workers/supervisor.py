@@ -22,7 +22,7 @@ from proxy.server.workers.channel import Record
 from proxy.server.workers.connection_counts import ConnectionCounts
 from proxy.server.workers.fleet import Fleet
 from proxy.server.workers.ports import KeptPorts
-from proxy.server.workers.process import WorkerProcess
+from proxy.server.workers.process import END_DELAY, WorkerProcess
 from proxy.server.workers.rolling_restart import RollingRestart
 from proxy.server.workers.share_log import ShareLog
 from proxy.server.workers.starts import FromSupervisor, Started, fork_workers, spawn
@@ -155,8 +155,8 @@ class Supervisor:
         loop, stop = asyncio.get_running_loop(), self._stop
 
         def end() -> None:
-            if stop.is_set():  # A second signal ends limits.shutdown_delay_seconds.
-                self._signal_all(signal.SIGTERM)
+            if stop.is_set():
+                self._signal_all(END_DELAY)
             stop.set()
 
         for number in (signal.SIGTERM, signal.SIGINT):

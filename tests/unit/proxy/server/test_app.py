@@ -81,6 +81,9 @@ class Running:
 
         await until(is_ready)
 
+    async def ended(self) -> None:
+        await asyncio.shield(self._serving)
+
     async def stop(self) -> None:
         if not self._serving.done():
             os.kill(os.getpid(), signal.SIGTERM)
@@ -261,6 +264,14 @@ async def test_clients_are_served_while_load_balancers_notice_the_shutdown(tmp_p
         assert len((await ask_metadata(proxy.port)).brokers) == 1
         await proxy.stop()  # the second signal
         assert await rejects(proxy.port)
+
+
+async def test_two_signals_in_one_turn_of_the_event_loop_end_the_delay(tmp_path: Path) -> None:
+    async with MetadataBroker() as broker, running(tmp_path, broker.address, delay=3600) as proxy:
+        await proxy.ready()
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        await proxy.ended()
 
 
 async def test_systemd_hears_of_the_start_a_reload_and_the_shutdown(

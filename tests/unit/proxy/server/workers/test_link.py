@@ -36,7 +36,7 @@ async def test_it_replies_until_the_supervisor_is_gone() -> None:
     supervisor = await Channel.over(far)
     link = WorkerLink(1, end, BALANCE)
     stop = asyncio.Event()
-    running = asyncio.ensure_future(link.run(stop))
+    running = asyncio.ensure_future(link.run(stop.set))
     for what in (READINESS, METRICS):
         assert await ask(supervisor, 1, what) == WorkerReply(1, b""), "it cannot tell yet"
     link._sources = sources()  # serve() would also take pages, which need a whole process

@@ -115,6 +115,24 @@ def test_workers_end_with_a_killed_supervisor(proxy: ProxyProcess) -> None:
     wait_replying(proxy)
 
 
+def test_two_signals_that_a_worker_handles_together_end_the_delay(proxy: ProxyProcess) -> None:
+    """A worker on a busy machine may handle the first one late."""
+    config = json.loads(proxy.config_file.read_text())
+    config["limits"] |= {"shutdown_delay_seconds": 600}
+    proxy.write_config(config)
+    proxy.start()
+    wait_replying(proxy)
+    for pid in started(proxy):
+        os.kill(pid, signal.SIGSTOP)
+    proxy.terminate()
+    wait_until(lambda: proxy.log_lines("stopping"), "the first signal")
+    proxy.terminate()
+    assert proxy.get("/readyz")[0] == 503, "the supervisor has handled the second signal before this request"
+    for pid in started(proxy):
+        os.kill(pid, signal.SIGCONT)
+    assert proxy.process.wait(STOP_SECONDS) == 0
+
+
 def test_a_suspended_worker_does_not_reply(proxy: ProxyProcess) -> None:
     proxy.start()
     wait_replying(proxy)
