@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from proxy.relay.login.sasl import UNREADABLE, name_in
+from proxy.relay.login.sasl import UNREADABLE
 from tests.support.kafka.java_source import run_java
-from tests.support.messages.login_messages import KEY, oauthbearer, plain, scram
+from tests.support.messages.login_messages import KEY, name_in, oauthbearer, plain, scram
 
 pytestmark = pytest.mark.kafka
 SEEDS: Final = 6000

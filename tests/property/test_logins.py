@@ -13,10 +13,10 @@ from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
-from proxy.relay.login.sasl import READABLE, name_in
+from proxy.relay.login.sasl import READABLE
 from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import Ports, framed
-from tests.support.messages.login_messages import oauthbearer, plain, scram
+from tests.support.messages.login_messages import name_in, oauthbearer, plain, scram
 from tests.support.messages.logins import RAW, handshake, handshaken, message, replied
 from tests.support.stories.playbook import START, RelayDriver, drive
 

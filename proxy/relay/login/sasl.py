@@ -53,11 +53,6 @@ def single_message(mechanism: str) -> bool:
     return mechanism not in SCRAM
 
 
-def name_in(mechanism: str, message: bytes, oauth_claim: str) -> str:
-    """The user that a broker authenticates with a client's first message; UNREADABLE if it has no name."""
-    return name_of(mechanism, claimed(mechanism, message), oauth_claim)
-
-
 def claimed(mechanism: str, message: bytes) -> str:
     """Return the claim in a client's first message: the name, or the payload of a JWT that has it.
 
@@ -74,7 +69,9 @@ def claimed(mechanism: str, message: bytes) -> str:
 
 
 def name_of(mechanism: str, claim: str, oauth_claim: str) -> str:
-    """Return the name in a result of claimed()."""
+    """Return the name in a result of claimed(), which a broker authenticates; UNREADABLE if there is no
+    name.
+    """
     return _subject(claim, oauth_claim) if mechanism == OAUTHBEARER else claim
 
 

@@ -8,8 +8,9 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from proxy.relay.login.sasl import MECHANISMS, SCRAM, UNREADABLE, agreed, claimed, name_in, name_of, readable
+from proxy.relay.login.sasl import MECHANISMS, SCRAM, UNREADABLE, agreed, readable
 from tests.fuzz.harness import Data, Target
+from tests.support.messages.login_messages import name_in
 
 CLAIM: Final = "sub"
 
@@ -19,7 +20,6 @@ def run(data: bytes) -> None:
     mechanism = MECHANISMS[given.byte() % len(MECHANISMS)]
     message = given.rest()
     name = name_in(mechanism, message, CLAIM)
-    assert name == name_of(mechanism, claimed(mechanism, message), CLAIM)
     assert isinstance(name, str)
     assert readable(mechanism) or name == UNREADABLE
     if name != UNREADABLE:

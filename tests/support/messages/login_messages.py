@@ -11,6 +11,8 @@ import json
 from random import Random
 from typing import Final
 
+from proxy.relay.login.sasl import claimed, name_of
+
 ME: Final = "mallory"
 VICTIM: Final = "alice"
 KEY: Final = b"k" * 32
@@ -57,6 +59,11 @@ _BYTES: Final = [
     b"n=",
     b"a=",
 ]
+
+
+def name_in(mechanism: str, message: bytes, oauth_claim: str) -> str:
+    """The name that the proxy reads in a client's first message; UNREADABLE if there is none."""
+    return name_of(mechanism, claimed(mechanism, message), oauth_claim)
 
 
 def _mutated(random: Random, message: bytes) -> bytes:

@@ -8,11 +8,11 @@ from proxy.relay.login.sasl import (
     UNREADABLE,
     agreed,
     claimed,
-    name_in,
     readable,
     single_message,
     why_unreadable,
 )
+from tests.support.messages.login_messages import name_in
 
 
 def jwt(claims: object) -> str:
