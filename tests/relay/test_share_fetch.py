@@ -122,6 +122,25 @@ def test_the_acknowledgements_of_a_share_fetch_do_not_wait_as_long_as_its_record
     story.client(asked).to_broker().at(14.0).to_broker(share_fetch(version, max_bytes=1000))
 
 
+@each_version
+def test_a_share_fetch_with_acknowledgements_does_not_wait(version):
+    """The locks of the records would end, and another consumer would get them again."""
+    limits = engine(KILOBYTE)
+    other = connected(limits).client(fetch(1))
+    other.broker(fetched(1, size=13_000)).relay.end()
+    asked = share_fetch(version, acknowledges=True)
+    story = connected(limits).client(asked)
+    story.to_broker(share_fetch(version, max_records=0, max_wait_seconds=0.0, acknowledges=True))
+    story.broker(share_fetched(version)).to_client(share_fetched(version, throttle_ms=12_019))
+    story.client(share_fetch(version)).to_broker().at(14.0).to_broker(share_fetch(version, max_bytes=1000))
+
+
+@each_version
+def test_within_the_quota_acknowledgements_change_nothing(version):
+    asked = share_fetch(version, max_bytes=1000, acknowledges=True)
+    connected(engine(KILOBYTE)).client(asked).to_broker(asked)
+
+
 def test_a_response_without_records_is_not_withheld():
     owing_much(engine(KILOBYTE)).broker(share_fetched(2)).to_client(share_fetched(2, throttle_ms=12_019))
 

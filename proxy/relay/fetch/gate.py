@@ -6,9 +6,9 @@ max_wait_ms, the client gets an empty response with a throttle_time_ms, as from 
 
 The proxy creates this response itself if the fetch names all its partitions, or belongs to a session that the
 proxy manages. The broker counts the fetches of any other session. Such a fetch waits longer; then it is
-forwarded, and its response is withheld. A ShareFetch waits as long; then it is forwarded with max_records 0.
-Its acknowledgements take effect before the locks of their records end, and the broker acquires no records,
-which it would lock if the response was withheld.
+forwarded, and its response is withheld. A ShareFetch waits as long; then it is forwarded with max_records 0,
+so that the broker acquires no records, which it would lock if the response was withheld. A ShareFetch that
+acknowledges records does not wait: the locks of these records would end, and others would get them again.
 """
 
 from typing import Final, final
@@ -23,8 +23,9 @@ from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
-from proxy.wire.api_keys import FETCH
+from proxy.wire.api_keys import FETCH, SHARE_FETCH
 from proxy.wire.apis.api_01_fetch import after_bounds
+from proxy.wire.apis.share_acknowledgements import acknowledges
 from proxy.wire.errors import Malformed
 from proxy.wire.fetch_request import is_full, read_session
 from proxy.wire.fetch_rewrite import fetch_response
@@ -68,6 +69,9 @@ class WaitingFetch:
         """When to ask again; 0.0: when the response to the previous fetch has arrived."""
         self.answerable: Final = view.api_key == FETCH and (exchange.full_fetch or gated is not None)
         """Whether the proxy can create the empty response itself."""
+        self.acknowledges: Final = view.api_key == SHARE_FETCH and acknowledges(
+            frame.pieces, view.max_bytes_at, view.api_version
+        )
         self.wait_until = 0.0
         """The time until which the fetch waits for bytes."""
 
@@ -75,6 +79,9 @@ class WaitingFetch:
         """Begin the wait of the fetch, because its turn has come."""
         self.asked = True
         self.grant = grant
+        if self.acknowledges:
+            self.wait_until = now
+            return
         wait = max(self.view.max_wait_ms, 0) / 1000.0
         self.wait_until = now + (wait if self.answerable else max(wait, LONGEST_WAIT_SECONDS))
 

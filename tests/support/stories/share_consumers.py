@@ -4,6 +4,7 @@ The broker gives each ShareFetch one batch, whatever its max_bytes, as brokers g
 of a response that is withheld stay locked, and come again.
 """
 
+import uuid
 from functools import lru_cache
 from typing import Any, Final
 
@@ -37,9 +38,11 @@ def share_fetch(
     *,
     max_records: int = 500,
     max_wait_seconds: float = MAX_WAIT_SECONDS,
+    acknowledges: bool = False,
 ) -> bytes:
-    """The first request of a share session."""
-    message = request_type(SHARE_FETCH, version)(
+    """A request of a share session; `acknowledges`: it acknowledges a record of its second partition."""
+    schema = request_type(SHARE_FETCH, version)
+    message = schema(
         group_id=group_id,
         member_id="m",
         share_session_epoch=0,
@@ -48,10 +51,22 @@ def share_fetch(
         max_bytes=max_bytes,
         max_records=max_records,
         batch_size=500,
-        topics=(),
+        topics=_acknowledging(schema) if acknowledges else (),
         forgotten_topics_data=(),
     )
     return request_frame(message)
+
+
+def _acknowledging(schema: Any) -> tuple[Any, ...]:
+    topic = schema.__annotations__["topics"].__args__[0]
+    partition = topic.__annotations__["partitions"].__args__[0]
+    batch = partition.__annotations__["acknowledgement_batches"].__args__[0]
+    batches = (batch(first_offset=5, last_offset=6, acknowledge_types=(1,)),)
+    partitions = (
+        partition(partition_index=0, acknowledgement_batches=()),
+        partition(partition_index=1, acknowledgement_batches=batches),
+    )
+    return (topic(topic_id=uuid.UUID(int=7), partitions=partitions),)
 
 
 def share_fetched(version: int, throttle_ms: int = 0, fill: int = 0) -> bytes:
