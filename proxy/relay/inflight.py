@@ -16,9 +16,10 @@ from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
 from proxy.wire.views import WITHHELD, RequestView, ResponseView
 
-MAX_IN_FLIGHT: Final = 1024
-"""Requests of one connection that may await their responses. Each costs memory, and a client may pipeline
-without a limit. If there are more, the relay reads the client no faster than its broker responds.
+MAX_IN_FLIGHT: Final = 256
+"""Requests of one connection that may await their responses. If there are more, the relay reads the client no
+faster than its broker responds. A broker processes one at a time, and these keep it busy for milliseconds.
+Each costs memory, and time of the garbage collector and at the end of the connection.
 """
 LOCAL_SECONDS: Final = 50e-6
 """The request time that a local response costs, because the relay has no clock: about what Kafka charges for

@@ -10,9 +10,9 @@ from mypy_extensions import i64 as native
 
 FREE_FRAMES: Final[native] = 8
 """Requests, or responses, that a connection reads at once in any case: most clients have no more of them."""
-FRAMES: Final[native] = 128
+FRAMES: Final[native] = 64
 """Further ones of all connections at one time of the loop's clock, which has milliseconds. They take about
-half a millisecond.
+a third of a millisecond.
 """
 PARTITIONS_SHIFT: Final[native] = 4
 """A message counts once more for each 16 partitions that are read in it: the number is shifted right by this.

@@ -2,8 +2,8 @@
 
 A full collection traverses every container object. With 100,000 quotas and 10,000 active tenants that takes
 most of a second, during which the event loop stands still, and frees next to nothing. So when a full
-collection takes longer than a few milliseconds, all objects are frozen (gc.freeze), which excludes them from
-later collections; and full collections run often, so that each has few objects to traverse.
+collection takes longer than a millisecond, all objects are frozen (gc.freeze), which excludes them from later
+collections; and full collections run often, so that each has few objects to traverse.
 
 A frozen object is still freed with its last reference. Only a reference cycle of frozen objects would leak,
 so objects that end while the proxy serves break their own cycles, as connections do.
@@ -15,21 +15,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-THRESHOLDS: Final = (700, 10, 2)
+THRESHOLDS: Final = (700, 1, 1)
 """Allocations before a collection of generation 0 (Python's default), such collections before one of
-generation 1 (the default too), and those before a full one: it comes after some 20,000 allocations, and by
-default after some 80,000.
+generation 1, and those before a full one. A full collection comes after some 4,000 objects that have not
+been freed, and by default after some 80,000. Clients determine how many there are: each request in flight has
+about eight, and the collector takes up to a microsecond for each.
 """
-FREEZE_SECONDS: Final = 0.003
-"""Freeze after a full collection that took longer. Requests wait during a collection, and a few milliseconds
-are within what they wait for anyway."""
+FREEZE_SECONDS: Final = 0.001
+"""Freeze after a full collection that took longer. Requests wait during a collection."""
 FULL_GENERATION: Final = 2
 
 
 class GarbageCollection:
     """Freezes all objects whenever a full collection took too long."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock: Final = clock
         self._started_at = 0.0
 
@@ -38,6 +38,9 @@ class GarbageCollection:
         gc.set_threshold(*THRESHOLDS)
         gc.callbacks.append(self._on_collection)
         gc.freeze()
+        # Python skips full collections until there are a quarter as many new objects as the last one has
+        # left. This one has nothing to traverse, and leaves none.
+        gc.collect()
 
     def _on_collection(self, phase: str, info: dict[str, int]) -> None:
         if info["generation"] != FULL_GENERATION:

@@ -51,3 +51,21 @@ def test_a_paused_collector_collects_nothing() -> None:
         kept = [[number] for number in range(1000)]
     assert gc.isenabled()
     assert _walked() < len(kept)
+
+
+def test_a_full_collection_comes_before_there_are_many_objects() -> None:
+    """Each connection may have hundreds of requests in flight, each of which is several objects."""
+    before = [[number] for number in range(100_000)]
+    gc.collect()
+    collected: list[int] = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            collected.append(len(gc.get_objects()))
+
+    GarbageCollection(iter(range(1_000_000)).__next__).start()
+    gc.callbacks.append(count)
+    kept = [[number] for number in range(50_000)]
+    assert len(collected) > 8
+    assert max(collected) < 6_000
+    del before, kept
