@@ -117,7 +117,7 @@ def _check_position(job: Job, position: str, *, recover: bool) -> None:
     there = any(FilePath(job.spark, f"{position}/{log}").has_files() for log in ("offsets", "commits"))
     if has_sink_log(job.spark, folder):
         raise InputError(
-            f"an earlier version of this job wrote {folder}; "
+            f"the file sink of another Spark stream wrote {folder}; "
             f"run `ingest --events {folder}` with another --out and without --stream, "
             "and continue there with --stream and --recover"
         )

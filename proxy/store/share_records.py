@@ -31,7 +31,7 @@ class _Head(msgspec.Struct, omit_defaults=True):
     read_to: int
     leaving: bool = False
     cluster: str = ""
-    """The `cluster` of the process's configuration; empty: it has none, or is older than this field."""
+    """The `cluster` of the process's configuration; empty if it has none, or does not write this field."""
 
 
 class _Cluster(msgspec.Struct):

@@ -193,7 +193,7 @@ def truncate(kafka: EmbeddedKafka, topic: str) -> None:
         (
             "events/_spark_metadata/0",
             ("--stream", "once", "--events", "kafka://127.0.0.1:1/x"),
-            "an earlier version of this job",
+            "the file sink of another Spark stream",
         ),
         (
             "nothing",
