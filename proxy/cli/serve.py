@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import proxy
 from proxy.cli.check import read_configuration
+from proxy.config.client_entries import without_entries
 from proxy.config.settings import Settings
 from proxy.quota.kinds import load_kinds
 from proxy.server.listener.early_ports import EarlyPorts
@@ -90,7 +91,7 @@ def serve(path: Path, log_level: str) -> int:
     with gc_paused():
         configuration = read_configuration(path, kinds)
         early = EarlyPorts(passed_sockets())
-    settings = configuration.settings
+    settings = without_entries(configuration.settings)
     if settings.worker_count > 1:
         # Each worker reads the file.
         del configuration

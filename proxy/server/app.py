@@ -24,6 +24,7 @@ from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.admin.protected_topic_ids import ProtectedTopicIds
+from proxy.config.client_entries import without_entries
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import controller_mutation
 from proxy.quota.kinds.controller_mutation import ControllerMutation
@@ -180,7 +181,7 @@ class Proxy:
         link: WorkerLink | None = None,
     ) -> None:
         """`configuration` is that of the file `path`; `early` has the ports that listen already."""
-        self._settings: Final = configuration.settings
+        self._settings: Final = without_entries(configuration.settings)
         self._kinds: Final = list(kinds)
         self._early: Final = early
         self._link: Final = link
@@ -189,7 +190,7 @@ class Proxy:
         self._engines: Final = QuotaEngines(self._kinds, self._store.limits)
         self._authority: Final = Authority(self._settings.quotas.changes)
         self._protected_topics: Final = ProtectedTopics(self._settings.proxy_topics)
-        self._reload: Final = Reload(path, self._settings, kinds, self._use_file, configuration.file)
+        self._reload: Final = Reload(path, configuration.settings, kinds, self._use_file, configuration.file)
         tls = self._settings.admin.tls
         self._admin_tls: Final = None if tls is None else server_tls(tls, ("admin", "tls"))
         self._service_manager: Final = ServiceManager()

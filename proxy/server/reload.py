@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.config.client_entries import fingerprint, without_entries
 from proxy.config.file_state import FileState, file_state
 from proxy.config.load import located_in
 from proxy.config.quotas import Quotas
@@ -43,7 +44,9 @@ class Reload:
         self.problem = ""
         """Why the current file was rejected; empty if it was not."""
         self._path: Final = path
-        self._running = settings
+        self._running = without_entries(settings)
+        self._entries = fingerprint(settings.quotas.clients)
+        """Of the entries of clients in force."""
         self._kinds: Final = kinds
         self._apply: Final = apply
         self._loaded = loaded
@@ -81,35 +84,40 @@ class Reload:
     async def _reload(self, reason: str) -> None:
         self._loaded = file_state(self._path)
         try:
-            in_file, applicable = await asyncio.to_thread(self._load)
+            in_file, applicable, entries = await asyncio.to_thread(self._load)
         except SettingsError as error:
             self.problem = str(error)
             log.error("%s: reload rejected, keeping the previous configuration: %s", self._path, error)
             return
         self.problem = ""
         need_restart = [spell(key) for key in _differing(_fixed(self._running), _fixed(in_file))]
-        changed = applicable.settings != self._running
+        settings = without_entries(applicable.settings)
+        changed = settings != self._running or entries != self._entries
         if changed:
-            self._running = applicable.settings
+            self._running = settings
+            self._entries = entries
             await self._apply(applicable)
         outcome = "quotas applied" if changed else "quotas unchanged"
         log.info("%s: reloaded (%s): %s", self._path, reason, outcome)
         if need_restart:
             log.warning("%s: restart the proxy to apply: %s", self._path, ", ".join(need_restart))
 
-    def _load(self) -> tuple[Settings, Configuration]:
-        """The settings of the file, and the running settings with its quotas. Raises SettingsError."""
+    def _load(self) -> tuple[Settings, Configuration, bytes]:
+        """The settings of the file, the running settings with its quotas, and the fingerprint of its clients'
+        entries. Raises SettingsError.
+        """
         loaded = load_configuration(self._path, self._kinds)
+        entries = fingerprint(loaded.settings.quotas.clients)
         quotas = _with_fixed(loaded.settings.quotas, self._running.quotas)
         settings = msgspec.structs.replace(self._running, quotas=quotas)
         in_file = loaded.settings
         same_rules = settings.replication_enforced_by == in_file.replication_enforced_by
         if quotas == in_file.quotas and same_rules and settings.proxy_topics == in_file.proxy_topics:
-            return in_file, Configuration(settings, loaded.rules, loaded.quotas)
+            return in_file, Configuration(settings, loaded.rules, loaded.quotas), entries
         # Keys that need a restart also decide which configs are quotas, and which topics take no default:
         # read the quotas by the running values.
         with located_in(self._path):
-            return in_file, configuration(settings, self._kinds)
+            return in_file, configuration(settings, self._kinds), entries
 
 
 def _fixed(settings: Settings) -> object:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from proxy.config.client_entries import without_entries
 from proxy.config.convert import unknown
 from proxy.config.file_state import FileState, file_state
 from proxy.config.load import load, located_in
@@ -89,7 +90,7 @@ def _file_quotas(settings: Settings, rules: ConfigRules, kinds: Sequence[QuotaKi
     own_scopes = read_scopes(quotas.clients, ("quotas", "clients"))
     others = frozenset(entity for entity, scope in own_scopes.items() if scope != quotas.scope)
     file = FileQuotas(
-        partial(_limits, settings, source, Scopes(quotas.scope, others)),
+        partial(_limits, without_entries(settings), source, Scopes(quotas.scope, others)),
         (replace(quotas, clients=(), topics={}, brokers={}), others),
         clients,
         read_resources(quotas.topics, quotas.brokers, rules, ("quotas",)),

@@ -15,7 +15,7 @@ entities.
 import heapq
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits.resources import ConfigResource
@@ -105,8 +105,10 @@ class Layers(Generic[Entity, Value]):
         for entity, values in file.lasting.items():
             if any(entity in quotas for quotas in others):
                 continue
-            # For nearly all entities of a large file, there is nothing to merge.
-            found = {name: value for name, value in values.items() if value is not None}
+            # For nearly all entities of a large file, there is nothing to merge: they share the dict.
+            found = cast("dict[str, Value]", values)
+            if None in values.values():
+                found = {name: value for name, value in values.items() if value is not None}
             if found:
                 self.effective[entity] = found
         for quotas in others:
@@ -150,13 +152,18 @@ class Layers(Generic[Entity, Value]):
     def refresh(self, entity: Entity, name: str, now_ms: int) -> bool:
         """Merge one quota of one entity again. Returns whether its effective value changed."""
         value = self._merge(entity, name, now_ms)
-        values = self.effective.get(entity)
-        if value == (None if values is None else values.get(name)):
+        values = self.effective.get(entity, {})
+        if value == values.get(name):
             return False
+        values = dict(values)  # it may be that of the file
         if value is not None:
-            self.effective.setdefault(entity, {})[name] = value
+            values[name] = value
         else:
-            _drop(self.effective, entity, name)
+            del values[name]
+        if values:
+            self.effective[entity] = values
+        else:
+            del self.effective[entity]
         return True
 
     def next_end(self) -> int | None:

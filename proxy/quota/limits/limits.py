@@ -87,7 +87,9 @@ class Limits:
             names: Names = entity
             if entity.client_id is not None:
                 # In the form that requests have. The store and the tools keep the configured one.
-                names = QuotaEntity(entity.user, configured(entity.client_id), entity.ip)
+                client_id = configured(entity.client_id)
+                if client_id is not entity.client_id:
+                    names = QuotaEntity(entity.user, client_id, entity.ip)
             for key, value in values.items():
                 by_key.setdefault(key, {})[names] = value
         for key, entities in by_key.items():

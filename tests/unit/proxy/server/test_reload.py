@@ -117,6 +117,17 @@ async def test_a_storm_of_signals_costs_two_reloads(kit: Kit, caplog: pytest.Log
     assert len([line for line in caplog.messages if "SIGHUP" in line]) == 3
 
 
+async def test_only_other_quotas_are_applied(kit: Kit) -> None:
+    """The reload does not keep the entries of clients, which may be many."""
+    for rate, applied in ((1, []), (2, [2]), (2, [2]), (1, [2, 1])):
+        kit.path.write_text(text(rate) + "# comment\n" * rate)
+        await kit.reload.reload("test")
+        assert kit.applied == applied
+    kit.path.write_text(text(1, more=", burst_seconds: 9"))
+    await kit.reload.reload("test")
+    assert kit.applied == [2, 1, 1]
+
+
 async def test_wrong_file_is_rejected_and_the_next_valid_one_applied(
     kit: Kit, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -158,6 +158,23 @@ def test_another_file_changes_what_differs(layers: Layers) -> None:
     assert layers.expire(NOW + 5) == [(BOB, RATE)]
 
 
+def test_a_change_of_the_effective_values_leaves_those_of_the_file(layers: Layers) -> None:
+    file = Layer()
+    file.set_lasting(ALICE, RATE, 1)
+    file.set_lasting(ALICE, "other", 1)
+    layers.use(file, Layer(), NOW)
+    layers.tools.set_lasting(ALICE, RATE, 2)
+    layers.tools.set_lasting(ALICE, "other", None)
+    assert layers.refresh(ALICE, RATE, NOW)
+    assert layers.refresh(ALICE, "other", NOW)
+    assert layers.effective == {ALICE: {RATE: 2}}
+    assert file.lasting == {ALICE: {RATE: 1, "other": 1}}
+    for name in (RATE, "other"):
+        layers.tools.drop_lasting(ALICE, name)
+        assert layers.refresh(ALICE, name, NOW)
+    assert layers.effective == {ALICE: {RATE: 1, "other": 1}}
+
+
 def test_cost_of_a_change_does_not_depend_on_the_number_of_entities() -> None:
     layers = Layers()
     file = Layer()
