@@ -233,6 +233,10 @@ class QuotaEngine:
         for quota in self._omitting:
             quota.plan_fetch(plan, who, now)
 
+    def may_reject(self, now: float) -> bool:
+        """Whether reject() may reject items of a Produce request at this time: mostly, it may not."""
+        return self.rejections.may_reject(self._rejecting, now)
+
     def reject(
         self, request: RequestView, who: Identity, now: float, heads: BatchHeads | None = None
     ) -> RejectedItems:

@@ -11,6 +11,7 @@ Kafka.
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
 from proxy.quota.limits.enforcement import UNLIMITED
@@ -62,8 +63,10 @@ class FetchGrant:
         "_asked_at",
         "_at",
         "_buckets",
+        "_count",
         "_expected",
         "_last",
+        "_next",
         "_retry_at",
         "_same",
         "_tickets",
@@ -80,12 +83,18 @@ class FetchGrant:
         """`last`: the grant of the connection's last fetch; None for the first."""
         self._last = last
         self._expected: Final[int] = UNKNOWN if last is None else last.size
-        self._buckets: Final[list[Bucket]] = []
-        """A connection may use thousands. Two fetches mostly have the same buckets in the same order."""
-        self._tickets: Final[list[Ticket]] = []
+        self._buckets: list[Bucket] = [] if last is None else last._buckets
+        """A connection may use thousands. Two fetches mostly have the same buckets in the same order: then
+        they share these lists.
+        """
+        self._tickets: list[Ticket] = [] if last is None else last._tickets
         """The connection's place in the queue of each of them."""
-        self._same = True
-        """Whether the last fetch has had all of these buckets at the same places."""
+        self._count: native = 0
+        """How many buckets have been added."""
+        self._same = last is not None
+        """Whether the lists are those of the last fetch, which has had these buckets at the same places."""
+        self._next: native = 0
+        """The place of the bucket that expects() probably looks for next."""
         self._at: dict[Bucket, int] | None = None
         """The buckets' places in these lists; None if nothing has been looked for."""
         self._asked_at = 0.0
@@ -108,7 +117,7 @@ class FetchGrant:
     @property
     def any(self) -> bool:
         """Whether any quota applies."""
-        return self.watched or len(self._buckets) > 0
+        return self.watched or self._count > 0
 
     def bound(self, max_bytes: int) -> None:
         """Lower the maximum size of the response to this."""
@@ -119,22 +128,38 @@ class FetchGrant:
         """Add a bucket to which the response will be charged; each bucket once."""
         if not _enforced(bucket):
             return
+        at = self._count
+        if self._same:
+            if at < len(self._buckets) and self._buckets[at] is bucket:
+                ticket = self._tickets[at]
+                if not ticket.granted:
+                    ticket.size = self._size(bucket)
+                    self._count = at + 1
+                    return
+            self._part()
         self._tickets.append(self._ticket(bucket, queue_of(bucket)))
         self._buckets.append(bucket)
+        self._count = at + 1
+
+    def _part(self) -> None:
+        """Have lists of its own, with the buckets that have been added."""
+        self._same = False
+        self._buckets = self._buckets[: self._count]
+        self._tickets = self._tickets[: self._count]
+
+    def _size(self, bucket: Bucket) -> float:
+        """The bytes that the fetch reserves of a bucket."""
+        if self._expected != UNKNOWN:
+            return float(self._expected)
+        queue = queue_of(bucket)
+        return queue.first_bytes if queue.first_bytes >= 0.0 else bucket.limit * FIRST_FETCH_SECONDS
 
     def _ticket(self, bucket: Bucket, queue: FetchQueue) -> Ticket:
         """The connection's place, or a new one."""
-        size = float(self._expected)
-        if self._expected == UNKNOWN:
-            size = queue.first_bytes if queue.first_bytes >= 0.0 else bucket.limit * FIRST_FETCH_SECONDS
+        size = self._size(bucket)
         last = self._last
-        if last is None:
-            return queue.newcomer(size)
-        expected = len(self._buckets)
-        at = last._find(bucket, expected)
-        if at != expected:
-            self._same = False
-        if at < 0:
+        at = -1 if last is None else last._find(bucket, self._count)
+        if last is None or at < 0:
             return queue.newcomer(size)
         ticket = last._tickets[at]
         if ticket.granted:
@@ -142,7 +167,7 @@ class FetchGrant:
         ticket.size = size
         return ticket
 
-    def _find(self, bucket: Bucket, expected: int) -> int:
+    def _find(self, bucket: Bucket, expected: native) -> int:
         """A bucket's place in the lists, probably the `expected` one; -1 if it is not in them."""
         buckets = self._buckets
         if expected < len(buckets) and buckets[expected] is bucket:
@@ -156,12 +181,32 @@ class FetchGrant:
         """Whether it has a place or a reservation in this bucket."""
         return self._find(bucket, 0) >= 0
 
+    def expects(self, bucket: Bucket) -> bool:
+        """Whether it has a place or a reservation in this bucket, if the buckets of a response are asked for
+        in the order of the grant. If not, has() tells.
+        """
+        buckets = self._buckets
+        at = self._next
+        if at < len(buckets) and buckets[at] is bucket:
+            self._next = at + 1
+            return True
+        # The first bucket may be the client's own, which no partition has.
+        if at + 1 < len(buckets) and buckets[at + 1] is bucket:
+            self._next = at + 2
+            return True
+        return False
+
     def begin(self) -> None:
         """Note that all buckets are known: give up the places of the last fetch in other buckets."""
         last = self._last
         self._last = None
-        if last is None or (self._same and len(last._buckets) == len(self._buckets)):
+        if last is None:
             return
+        if self._same:
+            if self._count == len(self._buckets):
+                self._at = last._at
+                return
+            self._part()
         for at, bucket in enumerate(last._buckets):
             if self._find(bucket, at) < 0:
                 queue_of(bucket).end(last._tickets[at])
@@ -180,6 +225,12 @@ class FetchGrant:
             queue = queue_of(bucket)
             limit = bucket.limit
             left = tokens_left(bucket, now) - queue.reserved(now)
+            if left >= 0.0 and not queue.any_waits and not self.acquires:
+                # Nearly all fetches: nobody waits for the bucket, and there are tokens.
+                share = _most(left, ticket.size, limit)
+                if share < most:
+                    most = share
+                continue
             lacking = queue.ahead(ticket, now) - left
             if self.acquires and queue.first_bytes >= 0.0:
                 # The next records may go to any consumer of the group.
@@ -192,8 +243,7 @@ class FetchGrant:
                     self.longest = bucket
                 continue
             sharers = queue.waiting + (0 if ticket.in_line else 1)
-            share = max(min(left, ticket.size * GROWTH), limit * LEAST_FETCH_SECONDS) / float(sharers)
-            most = min(most, share)
+            most = min(most, _most(left, ticket.size, limit) / float(sharers))
         if longest <= 0.0:
             self._grant(most, now)
             return 0.0
@@ -243,20 +293,21 @@ class FetchGrant:
         bytes.
         """
         for bucket in self._buckets:
-            if _enforced(bucket) and self._owes_too_much(bucket, float(size), now):
+            left = tokens_left(bucket, now)
+            if left < 0.0 and _enforced(bucket) and self._owes_too_much(bucket, left, float(size)):
                 self.longest = bucket
                 return True
         return False
 
-    def _owes_too_much(self, bucket: Bucket, size: float, now: float) -> bool:
-        left = tokens_left(bucket, now)
+    def _owes_too_much(self, bucket: Bucket, left: float, size: float) -> bool:
+        """Whether the debt of a bucket is too large; `left` is below zero."""
         tolerated = DEBT_SECONDS * bucket.limit
         if not self.acquires:
             return left < -tolerated
         # The records would stay locked, and be delivered again later, so more is tolerated: as much as Kafka
         # delivers to an idle client at once.
         if bucket.tokens is None:
-            return left < 0.0
+            return True
         return left < -tolerated and left - size < -bucket.window_seconds * bucket.limit
 
     def keep_places(self, until: float) -> None:
@@ -272,17 +323,19 @@ class FetchGrant:
         """
         self.settled = True
         self.size = size
+        brought = float(size)
+        charged = float(delivered)
+        first = self._expected == UNKNOWN
         for at, bucket in enumerate(self._buckets):
             ticket = self._tickets[at]
             queue = queue_of(bucket)
-            queue.end(ticket)
-            queue.renew(ticket, size, delivered)
+            queue.renew(ticket, brought, charged)
             if until > now:
                 queue.wait(ticket, until + RETURN_SECONDS)
             if self.acquires:
-                queue.first_response(float(size), float(size))
-            elif self._expected == UNKNOWN:
-                queue.first_response(float(size), bucket.limit * FIRST_FETCH_SECONDS)
+                queue.first_response(brought, brought)
+            elif first:
+                queue.first_response(brought, bucket.limit * FIRST_FETCH_SECONDS)
 
     def end(self) -> None:
         """Note that the fetch will not be forwarded."""
@@ -305,6 +358,15 @@ def free(bucket: Bucket, now: float) -> bool:
     """Whether a bucket has tokens that no fetch has reserved or waits for."""
     queue = queue_of(bucket)
     return tokens_left(bucket, now) - queue.reserved(now) - queue.ahead(None, now) >= 0.0
+
+
+def _most(left: float, size: float, limit: float) -> float:
+    """The bytes that a fetch may bring of those that are left of a bucket, if no other fetch waits for it."""
+    share = size * GROWTH
+    if left < share:
+        share = left
+    least = limit * LEAST_FETCH_SECONDS
+    return share if share > least else least
 
 
 def _savings(bucket: Bucket) -> float:

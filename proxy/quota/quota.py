@@ -153,6 +153,10 @@ class Quota:
         `plan.items` has every partition that this or another quota may omit.
         """
 
+    def rejects_now(self, now: float) -> bool:
+        """Whether reject() may add partitions at this time. It is asked first, for each request."""
+        return True
+
     def reject(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
         """Add the partitions of a Produce request that are rejected to `over`: index in `items` -> the bucket
         that is over its limit. Other quotas have rejected the partitions that `over` already has. Called

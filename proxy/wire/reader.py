@@ -298,6 +298,18 @@ class Reader:
         at = self.take(16)
         return self.data[at : at + 16]
 
+    def skip_no_tags(self) -> bool:
+        """Step over a tagged-field section without fields. Return False, and step over nothing, if there are
+        fields, or the section is in the next piece.
+        """
+        pos = self.pos
+        if pos < self.end:
+            fields: native = self.data[pos]
+            if fields == 0:
+                self.pos = pos + 1
+                return True
+        return False
+
     def skip_tags(self) -> None:
         """Step over a tagged-field section."""
         count = self.uvarint()

@@ -13,7 +13,7 @@ from mypy_extensions import i64 as native
 from proxy.wire.cursor import HEAD, NO_ID, Cursor
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader, text
-from proxy.wire.views import Item, ResponseView, View
+from proxy.wire.views import NO_ITEMS, Item, ResponseView, View
 
 TOPIC: Final = 1
 PARTITION: Final = 2
@@ -31,6 +31,8 @@ class Partitioned:
     """Whether only partitions with an error become items."""
     only_records = False
     """Whether only partitions with records become items."""
+    ends_with_records = True
+    """Whether nothing but tagged fields follows a partition's records."""
 
     def read_head(self, reader: Reader, view: View) -> bool:
         """Read up to the topics and set the cursor's `topics_left`; return whether to read on."""
@@ -197,17 +199,24 @@ def _all_partitions(message: Partitioned, reader: Reader, view: View, cursor: Cu
     keeps = view.want_items
     only_errors = message.only_errors
     only_records = message.only_records
+    tags_follow = view.flexible and message.ends_with_records
+    items = view.items
     message.skip_usual(reader, view)
     while cursor.partitions_left > 0:
         cursor.partition = reader.i32()
         size: native = message.read_partition(reader, view)
         reader.skip(size)
-        message.read_after_records(reader, view)
+        if not (tags_follow and reader.skip_no_tags()):
+            message.read_after_records(reader, view)
         if cursor.error_code != 0:
             cast("ResponseView", view).note_error(cursor.error_code)
         if keeps and (size > 0 if only_records else cursor.error_code != 0 or not only_errors):
             cursor.records_size = size
-            view.add(_item(cursor))
+            if items is NO_ITEMS:
+                view.add(_item(cursor))
+                items = view.items
+            else:
+                items.append(_item(cursor))
         cursor.partitions_left -= 1
     _end_topic(reader, view, cursor)
 

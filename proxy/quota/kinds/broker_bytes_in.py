@@ -98,6 +98,9 @@ class BrokerBytesIn(Quota):
         bucket.average = EwmaRate()
         return bucket
 
+    def rejects_now(self, now: float) -> bool:
+        return self._total.over(now)
+
     def reject(self, items: list[Item], over: dict[int, Bucket], now: float) -> None:
         if not self._total.over(now):
             return

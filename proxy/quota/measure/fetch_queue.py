@@ -75,10 +75,19 @@ class FetchQueue:
         start = self._line[-1].start if self._line else self._turn
         return Ticket(size, max(start, self._turn))
 
-    def renew(self, ticket: Ticket, size: int, delivered: int) -> None:
-        """Make a ticket that has ended that of the connection's next fetch, after a response of this size."""
-        ticket.size = float(size)
-        ticket.start += float(delivered)
+    @property
+    def any_waits(self) -> bool:
+        """Whether a connection is in the queue."""
+        return len(self._line) > 0
+
+    def renew(self, ticket: Ticket, size: float, delivered: float) -> None:
+        """End a ticket, and make it that of the connection's next fetch, after a response of this size."""
+        if ticket.in_line:
+            self._leave(ticket)
+        if ticket.reserves:
+            self._release(ticket)
+        ticket.size = size
+        ticket.start += delivered
         ticket.granted = False
 
     def reserved(self, now: float) -> float:

@@ -284,17 +284,17 @@ class EwmaRate:
     """
 
     def __init__(self, window_seconds: float = 60.0, tick_seconds: float = 5.0) -> None:
-        self._tick: Final[int] = _milliseconds(tick_seconds)
+        self._tick: Final[native] = _milliseconds(tick_seconds)
         if self._tick < 1 or window_seconds <= 0.0:
             raise ValueError(
                 f"window_seconds is {window_seconds}, tick_seconds {tick_seconds}; both are above 0"
             )
-        self._kept: Final = math.exp(-self._tick / 1e3 / window_seconds)
+        self._kept: Final = math.exp(-float(self._tick) / 1e3 / window_seconds)
         self._rate = 0.0
         self._uncounted = 0.0
         self._ticked = False
-        self._at = -_NEVER
-        self._last_tick = -_NEVER
+        self._at: native = -_NEVER
+        self._last_tick: native = -_NEVER
 
     def record(self, value: float, now: float) -> None:
         """Count a use; it enters the average at the next tick."""
@@ -316,14 +316,14 @@ class EwmaRate:
             return 0.0
         if limit <= 0.0:
             return math.inf
-        ticks = 1
+        ticks: native = 1
         rate = self._after_tick()
         if rate > limit:
             ticks += math.ceil(math.log(limit / rate) / math.log(self._kept))
-        return (self._last_tick + ticks * self._tick - self._at) / 1e3
+        return float(self._last_tick + ticks * self._tick - self._at) / 1e3
 
     def _after_tick(self) -> float:
-        rate = self._uncounted / (self._tick / 1e3)
+        rate = self._uncounted / (float(self._tick) / 1e3)
         return rate + self._kept * (self._rate - rate) if self._ticked else rate
 
     def _catch_up(self, now: float) -> None:
@@ -335,7 +335,7 @@ class EwmaRate:
             self._last_tick = at
         ticks = (at - self._last_tick) // self._tick
         if ticks > 0:
-            self._rate = self._after_tick() * self._kept ** (ticks - 1)
+            self._rate = self._after_tick() * self._kept ** float(ticks - 1)
             self._ticked = True
             self._uncounted = 0.0
             self._last_tick += ticks * self._tick

@@ -112,6 +112,15 @@ class Rejections:
         self._order: Final = RejectedBatches()
         self._rejected_bytes: Final[dict[Bucket, _RejectedBytes]] = {}
 
+    def may_reject(self, quotas: list[Quota], now: float) -> bool:
+        """Whether reject() may reject items of a request at this time."""
+        if self._order.any:
+            return True
+        for quota in quotas:  # noqa: SIM110 - any() would create a generator for each request
+            if quota.rejects_now(now):
+                return True
+        return False
+
     def reject(
         self,
         quotas: list[Quota],

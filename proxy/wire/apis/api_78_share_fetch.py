@@ -16,6 +16,7 @@ from proxy.wire.walk import walk
 
 class ShareFetchResponse(ShareResponse):
     lock_timeout_from = 1
+    ends_with_records = False
 
     def read_partition(self, reader: Reader, view: View) -> int:
         self.read_partition_head(reader, view)

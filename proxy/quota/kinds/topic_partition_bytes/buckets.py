@@ -86,6 +86,13 @@ class PartitionBuckets:
 
     def find(self, topic: str, partition: int, now: float) -> LimitedPartition | None:
         """A partition's bucket; None if it has no limit."""
+        last = self._last
+        if last is not None and topic is self._topic and not self._whole_topics:
+            # Nearly all look-ups; the same as in _get().
+            following = last.following
+            if following is not None and following.partition == partition:
+                self._last = following
+                return None if following.bucket.limit == UNLIMITED else following
         found = self._get(topic, partition)
         if found is None:
             return None if topic in self._unlimited else self._make(topic, partition, now)

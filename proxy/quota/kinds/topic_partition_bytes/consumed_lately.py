@@ -5,6 +5,8 @@ An incremental fetch does not name its partitions, so its bytes are bounded by t
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 
@@ -18,8 +20,8 @@ CONNECTIONS_AT_MOST: Final = 100_000
 class _Use:
     __slots__ = ("at", "place")
 
-    def __init__(self, place: int, at: float) -> None:
-        self.place = place
+    def __init__(self, place: native, at: float) -> None:
+        self.place: native = place
         self.at = at
 
 
@@ -37,7 +39,7 @@ class Consumer:
         self._uses: list[_Use] = []
         """For each of these buckets, its place in the list, and when the connection last got records."""
         self._places: Final[dict[Bucket, _Use]] = {}
-        self._next = 0
+        self._next: native = 0
         """The place that is probably next: responses mostly have the same partitions in the same order."""
 
     def got(self, bucket: Bucket, now: float) -> None:

@@ -147,6 +147,7 @@ class TopicPartitionBytes(Quota):
             limited = self._consumed.find(item.topic, item.partition, now)
             if (
                 limited is not None
+                and not grant.expects(limited.bucket)  # nearly always
                 and limited.action != OMIT
                 and self._lacks(limited.bucket, who, grant, now)
             ):
@@ -303,8 +304,7 @@ class TopicPartitionBytes(Quota):
         if ticket is None:
             ticket = queue.newcomer(expected)
         elif ticket.granted:
-            queue.end(ticket)
-            queue.renew(ticket, max(last_bytes, 0), max(last_bytes, 0))
+            queue.renew(ticket, float(max(last_bytes, 0)), float(max(last_bytes, 0)))
         item.set_ticket(queue, ticket)
         ticket.size = expected
         left = tokens_left(bucket, now) - queue.reserved(now) - queue.ahead(ticket, now)

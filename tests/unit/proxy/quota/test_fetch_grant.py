@@ -141,6 +141,63 @@ def test_places_in_buckets_of_other_partitions_are_given_up():
     assert queue_of(one).waiting == 0
 
 
+@pytest.mark.parametrize(
+    "later", [(0, 1, 2), (0, 1), (0,), (), (0, 1, 2, 3), (1, 2), (2, 0, 1), (3, 0), (0, 3, 2)]
+)
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_places_are_kept_whatever_buckets_the_next_fetch_has(later, rounds):
+    buckets = [in_debt(2000) for _ in range(4)]
+    last = grant(*buckets[:3])
+    last.ask(0.0)
+    for _ in range(rounds):
+        last = grant(*buckets[:3], last=last)
+    others = [grant(one) for one in buckets]
+    for other in others:
+        other.ask(0.0)
+    made = grant(*[buckets[at] for at in later], last=last)
+    waiting = [queue_of(one).waiting for one in buckets]
+    assert waiting == [1 + (at in later) for at in range(3)] + [1], "given up in the buckets of others"
+    if later:
+        assert made.ask(0.99) > 0.0
+        assert queue_of(buckets[later[-1]]).waiting == 2
+    assert [made.has(one) for one in buckets] == [at in later for at in range(4)]
+    assert made.any == bool(later)
+    made.end()
+    assert [queue_of(one).waiting for one in buckets] == [1, 1, 1, 1]
+
+
+def test_a_fetch_that_was_granted_and_got_no_response_keeps_its_reservation():
+    one, other = bucket(), bucket()
+    last = grant(one, other)
+    assert last.ask(0.0) == 0.0
+    made = grant(one, other, last=last)
+    assert made.ask(0.0) == 0.0
+    assert queue_of(one).reserved(0.0) == 2 * LIMIT * FIRST_FETCH_SECONDS
+    made.settle(10, 10, 0.0, 0.0)
+    last.abandon()
+    assert tokens_left(one, 0.0) == LIMIT - LIMIT * FIRST_FETCH_SECONDS
+
+
+def test_the_buckets_of_a_response_are_expected_in_their_order():
+    own, *partitions = [bucket() for _ in range(4)]
+    made = grant(own, *partitions[:2])
+    assert [made.expects(one) for one in partitions] == [True, True, False]
+    assert [made.has(one) for one in partitions] == [True, True, False]
+    assert not made.expects(partitions[0]), "has() tells in another order"
+    assert not grant().expects(own)
+
+
+def test_fetches_for_which_nobody_waits_are_granted_what_others_are():
+    """A line makes no difference to the bytes, but by the number of connections that share them."""
+    for used in (0.0, 700.0, 1000.0):
+        one, other = in_debt(used), in_debt(used)
+        alone, beside = grant(one), grant(other)
+        gone = queue_of(other).newcomer(0.0)
+        queue_of(other).wait(gone, 9.0)
+        assert alone.ask(0.0) == beside.ask(0.0) == 0.0
+        assert beside.max_bytes == alone.max_bytes // 2
+
+
 def test_a_response_is_withheld_when_the_debt_is_large():
     one = bucket()
     made = grant(one)

@@ -221,3 +221,13 @@ def test_an_error_code_with_the_bytes_behind_it(error_code):
         reader = Reader([part for part in (frame[:cut], frame[cut:]) if part])
         assert reader.take_error(6) == error_code
         assert reader.i32() == 7
+
+
+@pytest.mark.parametrize(
+    ("pieces", "stepped"),
+    [([b"\0\7"], True), ([b"\1\0\0\7"], False), ([b"", b"\0\7"], False), ([b""], False)],
+)
+def test_a_section_without_tagged_fields_is_stepped_over(pieces, stepped):
+    reader = Reader(pieces)
+    assert reader.skip_no_tags() is stepped
+    assert reader.offset == (1 if stepped else 0)

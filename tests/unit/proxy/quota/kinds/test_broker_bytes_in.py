@@ -99,6 +99,14 @@ def test_rejected_only_while_the_broker_and_the_topic_are_over():
     assert rejected(made, TICK, "a") == {}
 
 
+def test_nothing_is_rejected_now_while_the_broker_is_within_its_total():
+    made = quota(limits("1000", {"a": "400"}))
+    admit(made, 0.0, a=5000)
+    assert not made.rejects_now(TICK), "at the total"
+    admit(made, TICK, a=50_000)
+    assert made.rejects_now(2 * TICK)
+
+
 def test_only_what_is_admitted_counts_so_the_rate_comes_down_again():
     made = quota(limits("100"))
     admit(made, 0.0, a=1000)

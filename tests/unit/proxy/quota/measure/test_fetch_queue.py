@@ -85,6 +85,18 @@ def test_the_next_fetch_begins_where_the_last_one_ended():
     assert (first.size, first.start) == (200.0, 340.0), "nothing was delivered"
 
 
+def test_the_next_fetch_has_neither_the_place_nor_the_reservation_of_the_last_one():
+    queue = FetchQueue()
+    first, waiting = ticket(10.0), ticket(20.0)
+    queue.grant(first, 0.0)
+    queue.wait(waiting, 9.0)
+    assert queue.any_waits
+    for one in (first, waiting):
+        queue.renew(one, 5.0, 5.0)
+    assert (queue.reserved(0.0), queue.ahead(None, 0.0), queue.any_waits) == (0.0, 0.0, False)
+    assert (first.granted, waiting.in_line) == (False, False)
+
+
 def test_a_long_line_is_estimated():
     queue = FetchQueue()
     many = [ticket(2.0) for _ in range(10 * COUNTED_AT_MOST)]

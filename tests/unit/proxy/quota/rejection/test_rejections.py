@@ -98,6 +98,23 @@ def test_batches_rejected_for_their_order_add_nothing_to_the_wait():
     assert [(verdict.items, verdict.throttle_seconds) for verdict in verdicts] == [([0], 0.0)] * 3
 
 
+class Calm(Hot):
+    """Says that it rejects nothing now."""
+
+    def rejects_now(self, now):
+        return False
+
+
+def test_items_may_be_rejected_while_a_quota_does_or_later_batches_must_be():
+    rejections, hot, calm = Rejections(), Hot(), Calm(partitions=())
+    assert not rejections.may_reject([calm, calm], 0.0)
+    assert rejections.may_reject([calm, hot], 0.0)
+    judge(rejections, hot, request(100))
+    assert rejections.may_reject([calm], 0.0), "the next batch is out of order"
+    judge(rejections, calm, request(100))
+    assert not rejections.may_reject([calm], 0.0)
+
+
 def test_later_batches_are_rejected_though_the_partition_is_under_again():
     rejections, hot = Rejections(), Hot()
     assert judge(rejections, hot, request(100, 100)).items == [0]
