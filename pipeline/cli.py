@@ -210,6 +210,11 @@ def chargeback(job: Job, prices: Path) -> None:
     "such as algorithm and scope.",
 )
 @click.option(
+    "--events-cluster",
+    metavar="NAME",
+    help="Use only the events of this cluster; with --bootstrap, required if they are of several clusters.",
+)
+@click.option(
     "--review",
     is_flag=True,
     help="Print the difference from the current quotas, as `quota-proxy quotas diff`, and what the "
@@ -227,6 +232,7 @@ def recommend(
     samples: int,
     scope: str | None,
     bootstrap: str | None,
+    events_cluster: str | None,
     review: bool,
     apply: bool,
 ) -> None:
@@ -239,6 +245,7 @@ def recommend(
         review=review,
         apply=apply,
         compared=str(current or ""),
+        events_cluster=events_cluster,
     )
     write_recommendation(job, options)
 

@@ -68,8 +68,10 @@ def review_text(review: Review) -> str:
 
 def _effects(effects: Sequence[Effect]) -> list[str]:
     known = [effect for effect in effects if effect.after_throttle_ms is not None]
+    others = sorted({effect.quota or "unknown" for effect in effects if effect.after_throttle_ms is None})
+    unknown = [f"#   not replayed: {', '.join(map(show_name, others))}"] if others else []
     if not known:
-        return ["#   no quota throttles or rejects anything"]
+        return unknown or ["#   no quota throttles or rejects anything"]
     longer = sum(effect.more_ms > 0 for effect in known)
     shorter = sum(effect.more_ms < 0 for effect in known)
     worst = sorted(known, key=lambda effect: (-abs(effect.more_ms), effect))
@@ -78,6 +80,7 @@ def _effects(effects: Sequence[Effect]) -> list[str]:
         f"#   throttled longer: {longer:,}, shorter: {shorter:,}, as long: {len(known) - longer - shorter:,}",
         *[f"#   {_effect(effect, several=several)}" for effect in worst[:_SHOWN]],
         *_more(len(known)),
+        *unknown,
     ]
 
 

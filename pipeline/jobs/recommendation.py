@@ -1,9 +1,11 @@
 """The job that recommends quotas, and on request compares, tries and sets them."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
 import click
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.cluster_quotas import changes_to, read_limits, set_quotas
@@ -38,6 +40,8 @@ class Recommending:
     apply: bool = False
     compared: str = ""
     """How messages name the current quotas."""
+    events_cluster: str | None = None
+    """The cluster whose events count; None: those of all clusters."""
 
 
 def write_recommendation(job: Job, options: Recommending) -> None:
@@ -55,8 +59,9 @@ def write_recommendation(job: Job, options: Recommending) -> None:
         return options.scope or known.scope(entity)
 
     scopes = {options.scope} if options.scope else {known.settings.scope, *known.scopes.values()}
-    events = job.kept_events() if review else job.events()
+    events = _events(job, options, keep=review)
     found = [Peak(*row) for row in peaks(events, options.rules.per, scopes).collect()]
+    check_clusters(job, options, {peak.cluster for peak in found})
     made = recommend(found, options.rules, known.clients, scope_of)
     of_cluster = {entity: CLUSTER for entity in made.quotas if scope_of(entity) == CLUSTER}
     file = job.write_text("quotas.yaml", to_yaml(made.quotas, of_cluster))
@@ -68,6 +73,26 @@ def write_recommendation(job: Job, options: Recommending) -> None:
     if review:
         _review(job, options, known, made, of_cluster)
     job.report_quality()
+
+
+def _events(job: Job, options: Recommending, *, keep: bool) -> DataFrame:
+    events = job.kept_events() if keep else job.events()
+    cluster = options.events_cluster
+    return events if cluster is None else events.where(F.col("cluster") == cluster)
+
+
+def check_clusters(job: Job, options: Recommending, clusters: Collection[str]) -> None:
+    """Raise InputError if the events are of several clusters, and --bootstrap is a server of one of them."""
+    listed = ", ".join(sorted(clusters))
+    if options.events_cluster is not None and not clusters:
+        job.say(f"There is no traffic of the cluster {options.events_cluster} in the events", "bold")
+    if len(clusters) < 2:
+        return
+    if options.bootstrap is not None:
+        raise InputError(
+            f"--events has the clusters {listed}, and --bootstrap is of one; choose it with --events-cluster"
+        )
+    job.say(f"The quotas are for the clusters {listed} together; --events-cluster selects one", "bold")
 
 
 def _current(job: Job, options: Recommending) -> QuotaSet:
@@ -87,7 +112,7 @@ def _review(
         for entity in {**known.clients, **made.quotas}
     }
     scopes = {**known.scopes, **of_cluster}
-    period, effects = _last_week(job, replace(known, clients=clients, scopes=scopes))
+    period, effects = _last_week(job, options, replace(known, clients=clients, scopes=scopes))
     compared = options.bootstrap or options.compared
     text = review_text(Review(compared, changes, effects, period, made.skipped))
     click.echo(text, nl=False)
@@ -108,14 +133,14 @@ def _review(
         raise PipelineError(f"{options.bootstrap} rejected the quotas of {rejected:,} entities")
 
 
-def _last_week(job: Job, quotas: QuotaSet) -> tuple[Window, list[Effect]]:
+def _last_week(job: Job, options: Recommending, quotas: QuotaSet) -> tuple[Window, list[Effect]]:
     """Replay the last week of the events, or all if they are fewer; write `replay/`."""
     period = job.period()
     if period.end_ms is None or period.start_ms is None:
         week = period
     else:
         week = Window(max(period.end_ms - _WEEK_MS, period.start_ms), period.end_ms)
-    events = job.kept_events()
+    events = _events(job, options, keep=True)
     if week.start_ms is not None:
         events = events.where(F.col("interval_start_ms") >= week.start_ms)
     folder = write_table(with_period(replay(events, quotas), week), job.options.out, "replay")

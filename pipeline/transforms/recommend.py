@@ -50,6 +50,7 @@ class Peak(NamedTuple):
     broker: str | None
     p99_rate: float
     samples: int
+    cluster: str = ""
 
 
 class Skipped(NamedTuple):
@@ -72,8 +73,8 @@ class Recommendation:
 
 
 def peaks(events: DataFrame, per: str = PER_BOTH, scopes: Collection[str] = (BROKER,)) -> DataFrame:
-    """Return `user, client_id, quota, broker, p99_rate, samples` of each entity at each proxy and broker;
-    with CLUSTER, over all of them, and `broker` is null.
+    """Return `user, client_id, quota, broker, p99_rate, samples, cluster` of each entity at each proxy and
+    broker; with CLUSTER, over all of them, and `broker` is null.
 
     The percentile covers only intervals with traffic, so idle nights do not lower it.
     """
@@ -95,6 +96,7 @@ def peaks(events: DataFrame, per: str = PER_BOTH, scopes: Collection[str] = (BRO
         broker.alias("broker"),
         "p99_rate",
         "samples",
+        "cluster",
     )
 
 

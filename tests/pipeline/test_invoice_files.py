@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pipeline.jobs.invoice_files import InvoiceFiles
 from pipeline.report.figures import Use
 from pipeline.report.invoice_page import invoice_file
+from pipeline.schema import INVOICE_FILES, of_period
 from pipeline.window import Window
 from tests.pipeline.test_invoice_page import BILLING, INVOICE
 
@@ -44,3 +45,15 @@ def test_a_run_replaces_all_files_or_none(spark: SparkSession, tmp_path: Path) -
     assert {(row["from"], row["to"]) for row in rows} == {
         ("2026-03-01T00:00:00.000Z", "2026-04-01T00:00:00.000Z")
     }
+
+
+def test_without_tenants_the_list_has_only_its_header(spark: SparkSession, tmp_path: Path) -> None:
+    """Also the files of an earlier run are gone."""
+    for payers in ([INVOICE], []):
+        with InvoiceFiles(spark, str(tmp_path), BILLING, Window()) as files:
+            for invoice in payers:
+                files.add(invoice)
+    assert [path.name for path in (tmp_path / "invoice-files").glob("[!.]*")] == ["index.csv"]
+    assert (
+        tmp_path / "invoice-files/index.csv"
+    ).read_text() == f"{','.join(of_period(INVOICE_FILES).names)}\n"

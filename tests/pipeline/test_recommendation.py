@@ -1,14 +1,18 @@
 """Recommending with a review: the last week is replayed with the recommended and the current quotas."""
 
+import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from click.testing import Result
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from pipeline.errors import InputError
 from pipeline.jobs.job import Job, Options
-from pipeline.jobs.recommendation import Recommending, write_recommendation
+from pipeline.jobs.recommendation import Recommending, check_clusters, write_recommendation
 from pipeline.transforms.recommend import Rules
 from pipeline.window import Window
 from tests.support.messages.usage_events import make_event, write_lines
@@ -80,3 +84,24 @@ def test_a_recommendation_is_a_file(spark: SparkSession, tmp_path: Path) -> None
         write_recommendation(job, Recommending(Rules(headroom=1.0, samples=1)))
     assert "producer_byte_rate: 1000448" in (tmp_path / "out/quotas.yaml").read_text()
     assert len(read_rows(tmp_path / "out/quarantine")) == 1
+
+
+def test_quotas_of_one_cluster_come_from_its_events(tmp_path: Path) -> None:
+    """A tenant of two clusters. The server of --bootstrap is of one cluster, so the user has to choose it."""
+    sizes = {"east": 10 * MB, "west": 30 * MB}
+    events = [make_event(cluster=cluster, bytes_in=size) for cluster, size in sizes.items()]
+    lines = write_lines(tmp_path / "events.jsonl", events)
+    said = io.StringIO()
+    with Job(Options(str(lines), str(tmp_path), Window()), Console(file=said, width=200)) as job:
+        options = Recommending(Rules(headroom=1.0, samples=1), review=True, events_cluster="east")
+        write_recommendation(job, options)
+        assert "producer_byte_rate: 1000448" in (tmp_path / "quotas.yaml").read_text()
+        assert {row.cluster for row in read_rows(tmp_path / "replay")} <= {"east"}
+        assert "east, west" not in said.getvalue()
+        write_recommendation(job, replace(options, review=False, events_cluster=None))
+        assert "producer_byte_rate: 3000320" in (tmp_path / "quotas.yaml").read_text()
+        assert "the clusters east, west together" in said.getvalue()
+        check_clusters(job, options, set())
+        assert "no traffic of the cluster east" in said.getvalue()
+        with pytest.raises(InputError, match=r"east, west.*--events-cluster"):
+            check_clusters(job, replace(options, bootstrap="kafka:9092", events_cluster=None), set(sizes))

@@ -48,21 +48,25 @@ def test_effects_are_sorted_by_their_size() -> None:
             effect(before_throttle_ms=1000, after_throttle_ms=1000),
             effect(user="bob", before_throttle_ms=0, after_throttle_ms=200_000, after_late_ms=5000),
             effect(before_rejected_bytes=2048),
-            effect(user="carol", after_throttle_ms=None),
+            effect(user="carol", quota="request_percentage", after_throttle_ms=None),
         ]
     ).splitlines()
     start = lines.index("# With them, from 2025-12-31 00:00 to 2026-01-07 00:00, UTC (replay/ has all):")
-    assert lines[start + 1 : start + 5] == [
+    assert lines[start + 1 : start + 6] == [
         "#   throttled longer: 1, shorter: 1, as long: 1",
         "#   user bob, client-id a: producer_byte_rate: throttled 0 ms -> 3 min 20 s, late by up to 5 s",
         "#   user alice, client-id a: producer_byte_rate: throttled 1 min -> 0 ms, rejected 2 KiB -> 0 B",
         "#   user alice, client-id a: producer_byte_rate: throttled 1 s -> 1 s",
+        "#   not replayed: request_percentage",
     ]
 
 
 def test_without_effects_it_says_so() -> None:
     assert "no quota throttles or rejects anything" in text()
     assert "? to ?" in text(period=Window())
+    unknown = text(effects=[effect(after_throttle_ms=None, quota=None)])
+    assert "no quota throttles" not in unknown
+    assert "not replayed: unknown" in unknown
 
 
 def test_long_lists_end() -> None:
