@@ -11,7 +11,7 @@ from pipeline.filesystem import FilePath, literal
 from pipeline.observed import Observed
 from pipeline.schema import EVENT, names
 from pipeline.sources import Source, read_checked
-from pipeline.transforms.duplicates import CONTRADICTED, EVENT_HOUR, IS_KNOWN, contradictions, deduplicate
+from pipeline.transforms.duplicates import CONTRADICTED, HASHED, IS_KNOWN, contradictions, deduplicate
 from pipeline.transforms.events import bad, good, span, within
 from pipeline.window import Window
 
@@ -133,7 +133,7 @@ class Events:
         unique = deduplicate(some(within(good(self._seen.table), self._window)), known)
         self._doubted = Observed(unique, contradicted=F.count_if(CONTRADICTED))
         found = self._doubted.table
-        return (found if known is None else found.where(~F.col(IS_KNOWN))).select(*names(EVENT), EVENT_HOUR)
+        return (found if known is None else found.where(~F.col(IS_KNOWN))).select(*names(EVENT), *HASHED)
 
     def _observed(self) -> Observed:
         first, end = span(self._window)

@@ -27,9 +27,19 @@ EVENT_HOUR: Final = "event_hour"
 _SAME_PLACE: Final = ("cluster", "user", "client_id", "topic", "partition")
 """Every table groups by these columns."""
 HOURLY: Final = (EVENT_HOUR, *_SAME_PLACE)
-_HOURLY_HASH: Final = "hourly_hash"
-_ONE_EVENT: Final = (_HOURLY_HASH, *HOURLY, "broker", "interval_start_ms", "proxy", "listener", "api")
-"""Equal for the same event. Rows sorted by a hash first are compared by a number, and rarely by texts."""
+HOURLY_HASH: Final = "hourly_hash"
+"""A hash of HOURLY. Rows that are sorted by it first are compared by a number, and rarely by texts."""
+IN_ORDER: Final = (HOURLY_HASH, *HOURLY, "broker", "interval_start_ms")
+"""The rows of deduplicate() are sorted by these columns. With the settings of session.py, Spark groups sorted
+rows by the first of these columns, in this order, in one step and without a hash table.
+
+Spark decides this for the last step first, when it does not know yet that earlier steps keep the order. A
+`sortWithinPartitions` before each step tells it. Spark removes these sorts once it knows.
+"""
+_ONE_EVENT: Final = (*IN_ORDER, "proxy", "listener", "api")
+"""Equal for the same event."""
+HASHED: Final = (EVENT_HOUR, HOURLY_HASH)
+"""The columns that deduplicate() adds to those of events."""
 _HOUR_MS: Final = 3_600_000
 _VALUES: Final = tuple(name for name in names(EVENT) if name not in (*IDENTITY, "v"))
 _ORDER: Final = "order"
@@ -63,14 +73,12 @@ def place_in_topic() -> Column:
 
 
 def deduplicate(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
-    """Return each event once, with EVENT_HOUR and CONTRADICTED.
+    """Return each event once, with EVENT_HOUR, HOURLY_HASH and CONTRADICTED.
 
     If there is a table `known`, IS_KNOWN says whether it has the event. The result is partitioned by the
-    columns by which every table groups, so later steps need no further shuffle. The rows are sorted first, so
-    that with the settings of session.py Spark finds duplicates in one step, without a hash table.
+    columns by which every table groups, so later steps need no further shuffle, and sorted by IN_ORDER.
     """
-    hashed = with_hour(_ordered(events)).withColumn(_HOURLY_HASH, F.xxhash64(*HOURLY))
-    together = hashed.repartition(*_SAME_PLACE)
+    together = with_hash(_ordered(events)).repartition(*_SAME_PLACE)
     first = (
         together.sortWithinPartitions(*_ONE_EVENT)
         .groupBy(*_ONE_EVENT)
@@ -82,10 +90,10 @@ def deduplicate(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
     )
     unique = first.withColumn("v", F.lit(VERSION))
     if known is None:
-        return unique.select(*names(EVENT), EVENT_HOUR, CONTRADICTED)
+        return unique.select(*names(EVENT), *HASHED, CONTRADICTED).sortWithinPartitions(*IN_ORDER)
     compared = _beside(unique, known.select(*IDENTITY, _digest().alias(_KNOWN)))
     return compared.select(
-        *[F.col(f"one.{name}") for name in (*names(EVENT), EVENT_HOUR)],
+        *[F.col(f"one.{name}") for name in (*names(EVENT), *HASHED)],
         (F.col(CONTRADICTED) | F.coalesce(F.col(_KNOWN) != F.col(_DIGEST), F.lit(False))).alias(CONTRADICTED),
         F.col(_KNOWN).isNotNull().alias(IS_KNOWN),
     )
@@ -96,6 +104,12 @@ def with_hour(events: DataFrame) -> DataFrame:
     if EVENT_HOUR in events.columns:
         return events
     return events.select("*", F.expr(f"interval_start_ms div {_HOUR_MS}").alias(EVENT_HOUR))
+
+
+def with_hash(events: DataFrame) -> DataFrame:
+    """Add EVENT_HOUR and HOURLY_HASH if they are missing."""
+    hours = with_hour(events)
+    return hours if HOURLY_HASH in hours.columns else hours.withColumn(HOURLY_HASH, F.xxhash64(*HOURLY))
 
 
 def start_of(hour: Column) -> Column:

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schema import COUNTS, USAGE, names
-from pipeline.transforms.duplicates import EVENT_HOUR, HOURLY, start_of, with_hour
+from pipeline.transforms.duplicates import EVENT_HOUR, HOURLY, IN_ORDER, start_of, with_hash
 from pipeline.transforms.totals import total
 
 HOUR: Final = "hour"
@@ -19,11 +19,14 @@ _HOURS_PER_DAY: Final = 24
 
 def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
     """Turn deduplicated events into `schema.USAGE`. A rate covers one interval, all APIs and proxies."""
-    intervals = with_rates(with_hour(events), (*HOURLY, "broker"))
-    begins = F.col(EVENT_HOUR)
+    in_order = IN_ORDER[:-1]
+    intervals = with_rates(with_hash(events), in_order)
     if by == DAY:
-        begins -= begins % _HOURS_PER_DAY
-    hours = intervals.groupBy(begins.alias(EVENT_HOUR), *HOURLY[1:], "broker").agg(
+        begins = F.col(EVENT_HOUR) - F.col(EVENT_HOUR) % _HOURS_PER_DAY
+        groups = intervals.groupBy(begins.alias(EVENT_HOUR), *HOURLY[1:], "broker")
+    else:
+        groups = intervals.sortWithinPartitions(*in_order).groupBy(*in_order)
+    hours = groups.agg(
         *[total(name).alias(name) for name in COUNTS],
         *[F.max(f"{way}_rate").alias(f"max_{way}_rate") for way in ("bytes_in", "bytes_out")],
         *[F.collect_list(f"{way}_rate").alias(rates) for way, rates in _RATES.items()],
