@@ -36,6 +36,8 @@ invent 20,000.
 
 TopicIds = frozenset[bytes]
 NO_TOPICS: Final[TopicIds] = frozenset()
+NONE_ASKED: Final[dict[bytes, int]] = {}
+"""Shared while nothing waits; never changed."""
 
 
 @final
@@ -47,7 +49,7 @@ class UnnamedTopics:
         self._names: Final = names
         self._budget: Final = budget
         self._topic_ids = NO_TOPICS
-        self._asked_at: Final[dict[bytes, int]] = {}
+        self._asked_at = NONE_ASKED
         """By id: the number of requests for names that had been sent when the id was first wanted."""
         self._until = 0.0
         self._pause = 0.0
@@ -98,6 +100,7 @@ class UnnamedTopics:
         """Begin to wait."""
         self.produce = produce
         self._topic_ids = topic_ids
+        self._asked_at = {}
         self._ask(produce.exchange.client, now)
         self._until = now + NAMES_SECONDS
         self._pause = FIRST_LOOK_SECONDS
@@ -121,7 +124,7 @@ class UnnamedTopics:
         """End the wait; return the ids that are still unknown."""
         unknown = self._topic_ids
         self._topic_ids = NO_TOPICS
-        self._asked_at.clear()
+        self._asked_at = NONE_ASKED
         self.produce = None
         self.wake_at = 0.0
         return unknown

@@ -11,17 +11,18 @@ from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.views import RequestView
 from proxy.wire.walk import walk
 
+_MESSAGE: Final = ProduceRequest()
+
 
 @final
 class BatchHeads:
     """The heads of one request at a time."""
 
-    __slots__ = ("_body_at", "_message", "_pieces")
+    __slots__ = ("_body_at", "_pieces")
 
     def __init__(self) -> None:
         self._pieces = NOTHING
         self._body_at = 0
-        self._message: Final = ProduceRequest()
 
     def of(self, pieces: list[bytes], body_at: int) -> "BatchHeads":
         """Begin with the request in these pieces of a frame, whose body begins at `body_at`."""
@@ -45,6 +46,6 @@ class BatchHeads:
             want_items=True,
         )
         view.want_heads = True
-        walk(self._message, Reader(self._pieces, self._body_at), view)
+        walk(_MESSAGE, Reader(self._pieces, self._body_at), view)
         for at, item in enumerate(view.items):
             request.items[at].head = item.head
