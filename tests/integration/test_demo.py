@@ -16,6 +16,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.kafka
 
 SECONDS = 120.0
+UNDER_WAY = "MiB/s"
+"""The heading of the table of rates: from then on all tenants send and read as fast as they may."""
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_every_tenant_gets_its_quota_and_goes_on(demo: subprocess.Popen[str]) ->
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_nothing_outlives_it(demo: subprocess.Popen[str], number: signal.Signals, status: int) -> None:
-    read_to(demo, " 1 s ")
+    read_to(demo, UNDER_WAY)
     family = children(demo)
     assert set(family) == {"kafka", "proxy"}
     demo.send_signal(number)
@@ -112,7 +114,7 @@ def test_nothing_outlives_it(demo: subprocess.Popen[str], number: signal.Signals
 
 
 def test_a_proxy_that_dies_is_told(demo: subprocess.Popen[str]) -> None:
-    read_to(demo, " 1 s ")
+    read_to(demo, UNDER_WAY)
     family = children(demo)
     subprocess.run(["kill", "-KILL", str(family["proxy"])], check=True)
     _, errors = demo.communicate(timeout=SECONDS)
