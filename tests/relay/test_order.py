@@ -238,16 +238,37 @@ def test_a_pause_between_responses_is_no_mute():
     story.broker(responded(number)).to_client(responded(number)).idle()
 
 
-def test_a_response_with_many_partitions_counts_as_many():
-    turns = ReadTurns()
-    topics = Resources({TOPIC: {"consumer.byte.rate": "1000000000"}})
-    partitions = (FRAMES + FREE_FRAMES) * 16
+def many_partitions(partitions):
+    """A response to Fetch v11 with as many partitions that do not exist."""
     body = pack(">iihi", 0, 0, 0, 1) + pack(">h", len(TOPIC)) + TOPIC.encode() + pack(">i", partitions)
-    large = responded(0, body + pack(">ihqqqiii", 0, 3, 0, 0, 0, 0, -1, 0) * partitions)
+    return responded(0, body + pack(">ihqqqiii", 0, 3, 0, 0, 0, 0, -1, 0) * partitions)
+
+
+def fetching(turns):
+    """A client that has sent a fetch, while quotas count by topic, and another request."""
+    topics = Resources({TOPIC: {"consumer.byte.rate": "1000000000"}})
     story = Playbook(drive(engine({}, resources=topics), Ports(), Traffic(), response_turns=turns))
-    story.client(fetch(0) + opaque(1)).to_broker(fetch(0), opaque(1))
-    story.broker(large + responded(1)).to_client(large).timer(PAUSE_SECONDS)
+    return story.client(fetch(0) + opaque(1)).to_broker(fetch(0), opaque(1))
+
+
+def test_a_response_with_many_partitions_counts_as_many():
+    large = many_partitions((FRAMES + FREE_FRAMES) * 16)
+    story = fetching(ReadTurns()).broker(large + responded(1)).to_client(large).timer(PAUSE_SECONDS)
     story.at(PAUSE_SECONDS).to_client(responded(1)).timer(None).idle()
+
+
+def test_of_responses_with_many_partitions_on_several_connections_a_turn_reads_one():
+    turns = ReadTurns()
+    large = many_partitions((FRAMES + FREE_FRAMES) * 16)
+    stories = [fetching(turns) for _ in range(3)]
+    for story in stories:
+        story.broker(large[:-20], large[-20:])
+    stories[0].to_client(large)
+    for turn, story in enumerate(stories[1:], 1):
+        story.to_client().timer(turn * PAUSE_SECONDS).at(turn * PAUSE_SECONDS).to_client(large)
+        stories[-1].at(turn * PAUSE_SECONDS)
+    few = fetching(turns).at(2 * PAUSE_SECONDS).broker(fetched(0)).to_client(fetched(0))
+    few.broker(responded(1)).to_client(responded(1)).timer(None).idle()
 
 
 def test_the_broker_s_fault_behind_a_pause_ends_the_connection():

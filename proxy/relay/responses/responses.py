@@ -51,6 +51,8 @@ STREAM_BYTES: Final = 64 << 10
 are still in the processor's cache. For smaller responses, the additional calls cost more than that saves.
 """
 MAX_RESPONSE_BYTES: Final = 2**31 - 1
+LARGE_BYTES: Final[native] = 32 << 10
+"""Before it reads this much, the relay asks whether the turn of the event loop has read enough."""
 
 
 @final
@@ -148,6 +150,8 @@ class Responses:
     def _read(self, now: float) -> None:
         self._free = FREE_FRAMES
         while self._mode.now != AWAITING_PORTS:
+            if self._splitter.buffered >= LARGE_BYTES and self._pauses_before(now):
+                return
             frame = self._next()
             if frame is None:
                 return
@@ -164,6 +168,15 @@ class Responses:
             self._free -= 1
             if self._free <= 0 and self._pauses(now):
                 return
+
+    def _pauses_before(self, now: float) -> bool:
+        """Return whether a large response waits because this turn of the event loop has read enough: it may
+        have thousands of partitions.
+        """
+        if self._turns.take(0, now):
+            return False
+        self.resume_at = now + PAUSE_SECONDS
+        return True
 
     def _pauses(self, now: float) -> bool:
         """Return whether the responses that have arrived are read in a later turn of the event loop."""
