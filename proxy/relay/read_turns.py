@@ -17,6 +17,8 @@ a third of a millisecond.
 PARTITIONS_SHIFT: Final[native] = 4
 """A message counts once more for each 16 partitions that are read in it: the number is shifted right by this.
 """
+LARGE_BYTES: Final[native] = 32 << 10
+"""A connection that has this much to read asks first whether the turn has read enough."""
 PAUSE_SECONDS: Final = 0.001
 """How long a connection that may read no more waits: until the loop's clock has another time."""
 

@@ -6,7 +6,7 @@ from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.inflight import MAX_IN_FLIGHT
-from proxy.relay.read_turns import FRAMES, FREE_FRAMES, PAUSE_SECONDS, ReadTurns
+from proxy.relay.read_turns import FRAMES, FREE_FRAMES, LARGE_BYTES, PAUSE_SECONDS, ReadTurns
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
     TOPIC,
@@ -269,6 +269,26 @@ def test_of_responses_with_many_partitions_on_several_connections_a_turn_reads_o
         stories[-1].at(turn * PAUSE_SECONDS)
     few = fetching(turns).at(2 * PAUSE_SECONDS).broker(fetched(0)).to_client(fetched(0))
     few.broker(responded(1)).to_client(responded(1)).timer(None).idle()
+
+
+def test_of_requests_with_many_partitions_on_several_connections_a_turn_reads_one():
+    turns = ReadTurns()
+    partitions = max(FRAMES + FREE_FRAMES, LARGE_BYTES // 128) * 16
+    body = pack(">hhi", -1, 1, 1000) + pack(">ih", 1, len(TOPIC)) + TOPIC.encode() + pack(">i", partitions)
+    large = opaque(1, 0, 7, body + b"".join(pack(">ii", index, -1) for index in range(partitions)))
+    topics = Resources({TOPIC: {"producer.byte.rate": "1000000000"}})
+    stories = [
+        Playbook(drive(engine({}, resources=topics), Ports(), Traffic(), request_turns=turns))
+        for _ in range(3)
+    ]
+    for story in stories:
+        story.client(large[:-20], large[-20:])
+    stories[0].to_broker(large)
+    for turn, story in enumerate(stories[1:], 1):
+        story.to_broker().muted(turn * PAUSE_SECONDS).at(turn * PAUSE_SECONDS).to_broker(large)
+        stories[-1].at(turn * PAUSE_SECONDS)
+    few = Playbook(sharing(turns)).at(2 * PAUSE_SECONDS).client(produce(1)).to_broker(produce(1))
+    few.unmuted().timer(None)
 
 
 def test_the_broker_s_fault_behind_a_pause_ends_the_connection():

@@ -22,7 +22,7 @@ from proxy.relay.modes import (
     Mode,
 )
 from proxy.relay.output import RelayOutput
-from proxy.relay.read_turns import FREE_FRAMES, PAUSE_SECONDS
+from proxy.relay.read_turns import FREE_FRAMES, LARGE_BYTES, PARTITIONS_SHIFT, PAUSE_SECONDS
 from proxy.relay.requests.admission import RequestAdmission
 from proxy.relay.requests.buffer import RequestBuffer
 from proxy.relay.requests.interception import Interception
@@ -82,6 +82,8 @@ class Requests:
         self._mode: Final = Mode(REQUEST_TRANSITIONS)
         self._weight = 1
         """The number by which the request that is being read counts towards DONE_AT_ONCE."""
+        self._more: native = 0
+        """By how much more it counts towards the requests of a turn, because it has many partitions."""
         self._fetch_gate: Final = FetchGate(
             engine, in_flight, names, settings.plan_turns, between_brokers, session_mask
         )
@@ -158,6 +160,9 @@ class Requests:
         done = 0
         read: native = 0
         while self.may_read:
+            if self._splitter.buffered >= LARGE_BYTES and self._must_wait(now):
+                in_flight.mute(now + PAUSE_SECONDS)
+                return
             frame = self._splitter.next()
             if frame is None:
                 self.admission.produce_gate.all_read(self._more_waits, now)
@@ -177,9 +182,16 @@ class Requests:
                 self._weight = 1
                 if done >= DONE_AT_ONCE:
                     in_flight.mute(now + PAUSE_SECONDS)
-            read += 1
-            if read >= FREE_FRAMES and not self._turns.take(1, now):
+            read += 1 + self._more
+            if read >= FREE_FRAMES and not self._turns.take(1 + self._more, now):
                 in_flight.mute(now + PAUSE_SECONDS)
+            self._more = 0
+
+    def _must_wait(self, now: float) -> bool:
+        """Whether a large request waits because this turn of the event loop has read enough: it may have
+        thousands of partitions.
+        """
+        return self._mode.now == READING and not self._turns.take(0, now)
 
     def _begin(self, frame: Frame, now: float) -> None:
         """Read a request, or the first part of a large one."""
@@ -253,6 +265,7 @@ class Requests:
         view = self._parser.read(frame, reader, header, client, api)
         if header.api_key == PRODUCE:
             self.sends_unanswered = view.acks == 0
+            self._more = len(view.items) >> PARTITIONS_SHIFT
         exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)
         self.admission.take(frame, exchange, reader, view, now)
 

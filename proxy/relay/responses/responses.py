@@ -25,7 +25,7 @@ from proxy.relay.modes import (
 )
 from proxy.relay.output import RelayOutput
 from proxy.relay.produced_records import ProducedRecords
-from proxy.relay.read_turns import FREE_FRAMES, PARTITIONS_SHIFT, PAUSE_SECONDS, ReadTurns
+from proxy.relay.read_turns import FREE_FRAMES, LARGE_BYTES, PARTITIONS_SHIFT, PAUSE_SECONDS, ReadTurns
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.cut_through import ResponseCutThrough
 from proxy.relay.responses.late_responses import LateResponses, read_unsent
@@ -51,8 +51,6 @@ STREAM_BYTES: Final = 64 << 10
 are still in the processor's cache. For smaller responses, the additional calls cost more than that saves.
 """
 MAX_RESPONSE_BYTES: Final = 2**31 - 1
-LARGE_BYTES: Final[native] = 32 << 10
-"""Before it reads this much, the relay asks whether the turn of the event loop has read enough."""
 
 
 @final
