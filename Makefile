@@ -119,9 +119,11 @@ integration: integration-untimed integration-timed ## Run the tests on a real Ka
 integration-untimed: setup
 	$(LONG) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
-# Three lanes (tests/integration/conftest.py), each of which uses less than half a core.
+# Three lanes (tests/integration/conftest.py), each of which uses less than half a core. Each process would otherwise
+# import all test files to find the few that have timed tests.
 integration-timed: setup
-	$(PYTHON) -m pytest tests/integration tests/pipeline -m timed --numprocesses=3 --no-loadscope-reorder
+	$(PYTHON) -m pytest $$(grep -rl --include='test_*.py' 'mark\.timed' tests/integration tests/pipeline) -m timed \
+		--numprocesses=3 --no-loadscope-reorder
 
 # Coverage guides the fuzzer on the interpreted sources only. The compiled ones get mutations of the same inputs.
 fuzz: setup copy-sources ## Fuzz what parses bytes and files, FUZZ_SECONDS for each target
