@@ -197,4 +197,5 @@ def test_an_invoice_of_its_own_is_one_printed_page(invoice: str, tmp_path: Path)
     assert sheet.strip().startswith("Invoice | CN=settlement-17.eu-west-1.prod.internal")
     assert "2026-03-01 00:00 to 2026-03-03 00:00" in sheet
     assert re.search(r"\b1 */ *1\b", sheet)
-    assert sheet.count("617.28") == 6
+    # Four lines, the total, and the amount before and now.
+    assert sheet.count("617.28") == 7
