@@ -8,11 +8,13 @@ from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-FREE_FRAMES: Final[native] = 8
-"""Requests, or responses, that a connection reads at once in any case: most clients have no more of them."""
-FRAMES: Final[native] = 64
+FREE_FRAMES: Final[native] = 2
+"""Requests, or responses, that a connection reads at once in any case. A client may have many connections,
+and a turn may read each of them several times.
+"""
+FRAMES: Final[native] = 80
 """Further ones of all connections at one time of the loop's clock, which has milliseconds. They take about
-a third of a millisecond.
+half a millisecond.
 """
 PARTITIONS_SHIFT: Final[native] = 4
 """A message counts once more for each 16 partitions that are read in it: the number is shifted right by this.
