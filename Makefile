@@ -34,9 +34,7 @@ LONG := nice -n 7
 MEDIUM := nice -n 10
 SHORT := nice -n 19
 test-copy: PRIORITY := $(MEDIUM)
-fuzz-briefly: PRIORITY := $(SHORT)
-# Runs while nothing else wants a core, so it delays no measurement (SCHED_IDLE of Linux).
-test-compiled: PRIORITY := $(or $(shell chrt --idle 0 echo chrt --idle 0 2>/dev/null),$(SHORT))
+test-compiled fuzz-briefly: PRIORITY := $(SHORT)
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
 # Of `make fuzz`, for each target.
@@ -61,17 +59,15 @@ kafka: $(INSTALLED)
 demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
 
-# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it. The flows
-# leave half of the machine to the compiled rings' tests.
+# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it.
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
 test: $(INSTALLED) kafka copy-sources ## Run every check and every test
 	@failed=0; \
 	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
 	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests" --jobs=4 --output-sync=target --keep-going \
-		integration-untimed pipeline-copy test-copy fuzz-briefly lint || failed=1; \
-	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 --jobs=2 --output-sync=target --keep-going \
-		integration-timed test-compiled || failed=1; \
+		integration-untimed pipeline-copy test-copy fuzz-briefly test-compiled lint || failed=1; \
+	$(MAKE) --no-print-directory integration-timed || failed=1; \
 	exit $$failed
 
 # mypy and mypyc cannot open one cache at the same moment (sqlite: "database is locked").
