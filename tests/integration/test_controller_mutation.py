@@ -92,7 +92,7 @@ def test_strict_versions_reject_the_second_topic(kafka: EmbeddedKafka, proxy: Pr
     topics = _two("strict")
     one, other = topics
     port = proxy.broker_port(1)
-    # The proxy's event loop reads the time once a turn: what arrives during a turn may count as of its start.
+    # Before the request is sent: the clock of the proxy's event loop has whole milliseconds, rounded down.
     started = time.monotonic()
     with RawClient(port, "strict-create") as client:
         sent = client.send(create_topics(topics, 6))
@@ -146,7 +146,7 @@ def test_versions_that_cannot_be_told_get_the_response_after_the_wait(
         [_limit("<default>", 10.0)],
         settings={"quotas": {"controller": {"window_num": 1}}},
     )
-    # The proxy's event loop reads the time once a turn: what arrives during a turn may count as of its start.
+    # Before the request is sent: the clock of the proxy's event loop has whole milliseconds, rounded down.
     started = time.monotonic()
     with RawClient(proxy.broker_port(1), "old") as client:
         client.send_bytes(old_create_topics({"mutation-old": 20}, 1))

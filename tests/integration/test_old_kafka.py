@@ -81,7 +81,7 @@ def test_old_produce_requests(version: int, kafka_391: EmbeddedKafka, proxy: Pro
     topic = f"old-produce-{version}"
     make_topic(kafka_391, topic, max_message_bytes=2_000_000)
     records = batch([b"x" * 1600 * KILO], magic=min(version, 1))
-    # The proxy's event loop reads the time once a turn: what arrives during a turn may count as of its start.
+    # Before the request is sent: the clock of the proxy's event loop has whole milliseconds, rounded down.
     started = time.monotonic()
     with RawClient(proxy.broker_port(1)) as client:
         request = old_messages.produce_request(version, 7, f"old-{version}", -1, {topic: {0: records}})

@@ -166,7 +166,7 @@ def test_quotas_of_users_and_of_pairs(kafka: EmbeddedKafka, run_proxy: ProxyRunn
     )
     much, little = (produce("quota-users", batch([b"x" * size * KILO])) for size in (1600, 1))
     waits: dict[str, float] = {}
-    # The proxy's event loop reads the time once a turn: what arrives during a turn may count as of its start.
+    # Before the request is sent: the clock of the proxy's event loop has whole milliseconds, rounded down.
     started = time.monotonic()
     passed: dict[str, float] = {}
     for client_id, request in (("one", much), ("pair", little), ("other", little)):
