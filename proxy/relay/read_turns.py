@@ -4,6 +4,7 @@ One read from a socket may bring more than a thousand small requests or response
 loop may read many sockets. All other connections wait meanwhile.
 """
 
+from collections.abc import Callable
 from typing import Final, final
 
 from mypy_extensions import i64 as native
@@ -13,9 +14,11 @@ FREE_FRAMES: Final[native] = 2
 and a turn may read each of them several times.
 """
 FRAMES: Final[native] = 80
-"""Further ones of all connections at one time of the loop's clock, which has milliseconds. They take about
-half a millisecond.
+"""Further ones of all connections in one turn, and at one time of the loop's clock, which has milliseconds.
+They take about half a millisecond.
 """
+FEW_FRAMES: Final[native] = 16
+"""So many of them are no long turn, and their end is not awaited: that costs a system call."""
 PARTITIONS_SHIFT: Final[native] = 4
 """A message counts once more for each 16 partitions that are read in it: the number is shifted right by this.
 """
@@ -27,11 +30,17 @@ PAUSE_SECONDS: Final = 0.001
 
 @final
 class ReadTurns:
-    """Shared by the relays of a listener; one for each direction."""
+    """Shared by all relays of a process; one for each direction."""
 
-    __slots__ = ("_left", "_now")
+    __slots__ = ("_in_turn", "_left", "_next_turn", "_now")
 
-    def __init__(self) -> None:
+    def __init__(self, next_turn: Callable[[Callable[[], None]], object] | None) -> None:
+        """`next_turn`: calls a function in the next turn of the event loop (call_soon). None if each time of
+        the clock is one turn; the clock of a real loop advances while a turn lasts.
+        """
+        self._next_turn: Final = next_turn
+        self._in_turn = False
+        """Whether the end of the turn is awaited."""
         self._now = -1.0
         self._left: native = 0
 
@@ -39,8 +48,14 @@ class ReadTurns:
         """Return whether a connection that has read FREE_FRAMES may read on now; `frames`: how much it has
         read since.
         """
-        if now != self._now:
+        if now != self._now and not self._in_turn:
             self._now = now
             self._left = FRAMES
         self._left -= frames
+        if self._left < FRAMES - FEW_FRAMES and not self._in_turn and self._next_turn is not None:
+            self._in_turn = True
+            self._next_turn(self._end_turn)
         return self._left >= 0
+
+    def _end_turn(self) -> None:
+        self._in_turn = False

@@ -55,7 +55,7 @@ class RelaySettings:
         """The memory that connections share."""
         self.plan_turns: Final = PlanTurns() if plan_turns is None else plan_turns
         """When fetches are planned."""
-        self.request_turns: Final = ReadTurns() if request_turns is None else request_turns
+        self.request_turns: Final = ReadTurns(None) if request_turns is None else request_turns
         """How many requests are read at once."""
-        self.response_turns: Final = ReadTurns() if response_turns is None else response_turns
+        self.response_turns: Final = ReadTurns(None) if response_turns is None else response_turns
         """How many responses are read at once."""

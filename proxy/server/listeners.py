@@ -11,6 +11,7 @@ from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
 from proxy.relay.close_reasons import DRAIN_TIMEOUT
 from proxy.relay.large_frames import LargeFrames
+from proxy.relay.read_turns import ReadTurns
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS
 from proxy.server.listener.admission import Balance, LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
@@ -60,12 +61,15 @@ class Listeners:
         self._admission: Final = LimitedAdmission(
             self.max_connections, limits.max_connections_per_ip, balance
         )
+        next_turn = asyncio.get_running_loop().call_soon
         shared = SharedParts(
             settings=settings,
             engines=engines,
             admission=self._admission,
             admin=admin,
             large_frames=LargeFrames(),
+            request_turns=ReadTurns(next_turn),
+            response_turns=ReadTurns(next_turn),
             early=early,
             tasks=tasks,
         )

@@ -154,7 +154,7 @@ def test_a_client_that_pipelines_lets_others_have_their_turn():
 
 
 def test_many_clients_that_pipeline_have_one_turn_together():
-    turns = ReadTurns()
+    turns = ReadTurns(None)
     stories = [Playbook(sharing(turns)) for _ in range(20)]
     requests = [opaque(number, body=b"") for number in range(2 * FRAMES)]
     read = 0
@@ -165,7 +165,7 @@ def test_many_clients_that_pipeline_have_one_turn_together():
 
 
 def test_a_few_requests_are_read_at_once_whatever_others_send():
-    turns = ReadTurns()
+    turns = ReadTurns(None)
     Playbook(sharing(turns)).client(b"".join(opaque(n, body=b"") for n in range(2 * FRAMES)))
     few = [opaque(number, body=b"") for number in range(FREE_FRAMES - 1)]
     Playbook(sharing(turns)).client(b"".join(few)).to_broker(*few).unmuted().timer(None)
@@ -204,7 +204,7 @@ def test_responses_that_arrive_together_let_others_have_their_turn():
 
 
 def test_many_connections_whose_responses_arrive_together_have_one_turn_together():
-    turns = ReadTurns()
+    turns = ReadTurns(None)
     stories = [Playbook(sharing_responses(turns)) for _ in range(20)]
     responses = numbered(responded, FRAMES)
     for story in stories:
@@ -253,12 +253,12 @@ def fetching(turns):
 
 def test_a_response_with_many_partitions_counts_as_many():
     large = many_partitions((FRAMES + FREE_FRAMES) * 16)
-    story = fetching(ReadTurns()).broker(large + responded(1)).to_client(large).timer(PAUSE_SECONDS)
+    story = fetching(ReadTurns(None)).broker(large + responded(1)).to_client(large).timer(PAUSE_SECONDS)
     story.at(PAUSE_SECONDS).to_client(responded(1)).timer(None).idle()
 
 
 def test_of_responses_with_many_partitions_on_several_connections_a_turn_reads_one():
-    turns = ReadTurns()
+    turns = ReadTurns(None)
     large = many_partitions((FRAMES + FREE_FRAMES) * 16)
     stories = [fetching(turns) for _ in range(3)]
     for story in stories:
@@ -272,7 +272,7 @@ def test_of_responses_with_many_partitions_on_several_connections_a_turn_reads_o
 
 
 def test_of_requests_with_many_partitions_on_several_connections_a_turn_reads_one():
-    turns = ReadTurns()
+    turns = ReadTurns(None)
     partitions = max(FRAMES + FREE_FRAMES, LARGE_BYTES // 128) * 16
     body = pack(">hhi", -1, 1, 1000) + pack(">ih", 1, len(TOPIC)) + TOPIC.encode() + pack(">i", partitions)
     large = opaque(1, 0, 7, body + b"".join(pack(">ii", index, -1) for index in range(partitions)))

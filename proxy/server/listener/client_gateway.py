@@ -205,6 +205,8 @@ def _relay_settings(shared: SharedParts, listener: Listener, topic_names: Cluste
         protected=shared.admin.protected,
         topic_names=topic_names,
         large_frames=shared.large_frames,
+        request_turns=shared.request_turns,
+        response_turns=shared.response_turns,
     )
 
 

@@ -46,6 +46,8 @@ def replication_gateway(shared: SharedParts, listener: Listener, cluster: Cluste
         between_brokers=True,
         login=login_of(listener),
         topic_names=topic_names,
+        request_turns=shared.request_turns,
+        response_turns=shared.response_turns,
     )
     served = serving(
         listener=listener,

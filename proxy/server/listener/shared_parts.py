@@ -6,6 +6,7 @@ from proxy.admin.dispatch import AdminApis
 from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
 from proxy.relay.large_frames import LargeFrames
+from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.admission import Admission
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.tasks import Tasks
@@ -20,6 +21,8 @@ class SharedParts(NamedTuple):
     """Admits clients; connections of brokers are not limited."""
     admin: AdminApis
     large_frames: LargeFrames
+    request_turns: ReadTurns
+    response_turns: ReadTurns
     early: EarlyPorts
     """Ports that listen already."""
     tasks: Tasks

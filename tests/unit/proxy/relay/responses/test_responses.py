@@ -32,7 +32,7 @@ class Side:
             addresses=Ports(),
             names=IdBudget(TopicNames()),
             errors=BrokerErrors(self.traffic, 1),
-            turns=ReadTurns(),
+            turns=ReadTurns(None),
         )
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 

@@ -13,6 +13,7 @@ from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
 from proxy.relay.large_frames import LargeFrames
+from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.admission import LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.early_ports import EarlyPorts
@@ -49,6 +50,8 @@ class Builder:
             admission=LimitedAdmission(allow_connections(10), 10),
             admin=admin,
             large_frames=LargeFrames(),
+            request_turns=ReadTurns(None),
+            response_turns=ReadTurns(None),
             early=EarlyPorts({}),
             tasks=Tasks(),
         )

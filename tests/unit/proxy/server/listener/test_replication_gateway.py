@@ -14,6 +14,7 @@ from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
 from proxy.relay.large_frames import LargeFrames
+from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.admission import LimitedAdmission
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
@@ -61,6 +62,8 @@ async def serving(settings: Settings) -> AsyncIterator[Gateway]:
         admission=LimitedAdmission(1, 1),
         admin=admin,
         large_frames=LargeFrames(),
+        request_turns=ReadTurns(None),
+        response_turns=ReadTurns(None),
         early=EarlyPorts({}),
         tasks=tasks,
     )
