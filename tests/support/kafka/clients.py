@@ -157,7 +157,7 @@ class KafkaPython:
             producer.close()
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Got]:
-        consumer = kafka_python.KafkaConsumer(
+        consumer = kafka_python_consumer(
             topic,
             bootstrap_servers=bootstrap,
             client_id=CLIENT_ID,
@@ -177,6 +177,22 @@ class KafkaPython:
         finally:
             consumer.close()
         return got
+
+
+def kafka_python_consumer(topic: str, **settings: Any) -> Any:
+    """A consumer of kafka-python that subscribes when it has the topic's metadata.
+
+    If it subscribes during a Metadata request, it does not get those of the topic, and as the leader of its
+    group it then assigns no partitions.
+    """
+    consumer = kafka_python.KafkaConsumer(**settings)
+    try:
+        wait_until(lambda: consumer.partitions_for_topic(topic), f"the partitions of {topic}", SECONDS)
+    except BaseException:
+        consumer.close()
+        raise
+    consumer.subscribe([topic])
+    return consumer
 
 
 def of_record(record: Any) -> Got:

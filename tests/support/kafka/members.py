@@ -7,12 +7,11 @@ import signal
 import threading
 from typing import Any, Final, Protocol
 
-import kafka as kafka_python
 from aiokafka import AIOKafkaConsumer
 
 from proxy.demo.children import reap
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.kafka.clients import Confluent, of_record, poll_all
+from tests.support.kafka.clients import Confluent, kafka_python_consumer, of_record, poll_all
 from tests.support.messages.numbered import Got
 
 POLL_SECONDS: Final = 0.1
@@ -55,7 +54,7 @@ class KafkaPythonMember:
     """kafka-python, in a thread of its own, because a rebalance needs several of its polls."""
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
-        self._consumer = kafka_python.KafkaConsumer(
+        self._consumer = kafka_python_consumer(
             topic,
             bootstrap_servers=bootstrap,
             group_id=group,

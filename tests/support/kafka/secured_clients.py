@@ -15,7 +15,7 @@ from aiokafka.abc import AbstractTokenProvider
 from kafka.net.sasl.oauth import AbstractTokenProvider as OauthTokenProvider
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.support.kafka.clients import new_group
+from tests.support.kafka.clients import kafka_python_consumer, new_group
 from tests.support.kafka.secured_kafka import token
 from tests.support.process.certificates import Signed
 from tests.support.waiting import wait_until
@@ -166,7 +166,7 @@ def kafka_python_(bootstrap: str, way: Way, topic: str, client_id: str) -> int:
             sent.get(SECONDS)
     finally:
         producer.close()
-    consumer = kafka_python.KafkaConsumer(topic, group_id=new_group(), auto_offset_reset="earliest", **base)
+    consumer = kafka_python_consumer(topic, group_id=new_group(), auto_offset_reset="earliest", **base)
     return _consumed(consumer, lambda: sum(map(len, consumer.poll(500).values())))
 
 
