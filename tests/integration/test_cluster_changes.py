@@ -1,10 +1,12 @@
 """Brokers stop, start and move, and leaders change: no message is lost or duplicated."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from proxy.demo.broker_probe import live_brokers
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.clients import Confluent, poll_all
 from tests.support.kafka.load import Load
@@ -64,6 +66,8 @@ def test_leaders_move_under_load(kafka_cluster: EmbeddedKafka, proxy: ProxyProce
 def test_a_broker_that_joins_gets_its_port(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     kafka_cluster.stop(3)
     try:
+        for other in (1, 2):
+            wait_until(partial(_sees, kafka_cluster, other, {1, 2}), f"broker {other} sees 3 go")
         proxy = run_proxy(kafka_cluster.bootstrap)
         assert not proxy.listens_for(3)
     finally:
@@ -119,6 +123,10 @@ def test_a_topic_is_deleted_and_made_again(kafka: EmbeddedKafka, run_proxy: Prox
     assert make_topic(kafka, "again") != first_id
     send_and_read(range(100, 150))
     consumer.close()
+
+
+def _sees(kafka: EmbeddedKafka, node_id: int, brokers: set[int]) -> bool:
+    return live_brokers(kafka.port(node_id), 5.0) == brokers
 
 
 def _advertise(kafka: EmbeddedKafka, address: str) -> None:
