@@ -108,6 +108,31 @@ def test_demand_that_moves_has_the_limit_within_a_second(connections: int) -> No
     assert mean(simulation.rates(since, only=b)) >= 0.98 * simulation.limit
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_without_the_log_the_whole_limit_gets_through(count: int) -> None:
+    """`count` of two processes have the demand when the log goes away, and one of them is suspended then."""
+    for seed in range(8):
+        simulation = Simulation(seed)
+        processes = [simulation.start(name) for name in "ab"]
+        simulation.run(5.0)
+        for process in processes[:count]:
+            process.connect(3, SIZE, simulation.now)
+        simulation.run(4.0 + simulation.log.random.random())
+        simulation.log.away = True
+        simulation.run(3.0)
+        since = simulation.now
+        simulation.run(5.0)
+        rates = simulation.rates(since)
+        processes[0].stopped = True
+        simulation.run(2.0)
+        processes[0].resume(simulation.now)
+        simulation.run(3.0)
+        since = simulation.now
+        simulation.run(5.0)
+        for rate in (mean(rates), mean(simulation.rates(since))):
+            assert 0.98 <= rate / simulation.limit <= 1.01, (seed, rate)
+
+
 def test_the_share_of_a_killed_process_is_used_within_three_seconds() -> None:
     simulation, processes = three()
     for process in processes:

@@ -20,28 +20,34 @@ class InForce:
     record that all have read, and these parts add up to one.
     """
 
-    __slots__ = ("_parts", "_since")
+    __slots__ = ("_parts", "_settled", "_since")
 
     def __init__(self) -> None:
         self._since: Final[list[int]] = [-1]
         """Ascending offsets; the part at the same index holds from the record at that offset on."""
         self._parts: Final[list[float]] = [0.0]
+        self._settled: Final[list[float]] = [0.0]
+        """The parts without credit: those of all processes add up to one."""
 
     def copy(self) -> "InForce":
         other = InForce()
         other._since[:] = self._since
         other._parts[:] = self._parts
+        other._settled[:] = self._settled
         return other
 
-    def take(self, offset: int, part: float) -> None:
-        """The record at `offset` gives the process this part, 0.0 to 1.0."""
+    def take(self, offset: int, part: float, settled: float) -> None:
+        """The record at `offset` gives the process this part, 0.0 to about 1.1; without credit, `settled`."""
         if self._since[-1] == offset:
             self._parts[-1] = part
-        elif self._parts[-1] != part:
+            self._settled[-1] = settled
+        elif self._parts[-1] != part or self._settled[-1] != settled:
             self._since.append(offset)
             self._parts.append(part)
+            self._settled.append(settled)
             if len(self._since) > PARTS_AT_MOST:
                 self._parts[0] = min(self._parts[0], self._parts.pop(1))
+                self._settled[0] = min(self._settled[0], self._settled.pop(1))
                 del self._since[1]
 
     @property
@@ -54,6 +60,12 @@ class InForce:
         if len(self._since) > 1:
             self._forget(read_by_all)
         return min(self._parts)
+
+    def least_settled(self, read_by_all: int) -> float:
+        """The part that the process may use while no record arrives: credit would be used again and again."""
+        if len(self._since) > 1:
+            self._forget(read_by_all)
+        return min(self._settled)
 
     def grows(self, read_by_all: int) -> bool:
         """Whether a larger part applies now that all live processes have read below `read_by_all`."""
@@ -70,6 +82,7 @@ class InForce:
         if done > 0:
             del since[:done]
             del self._parts[:done]
+            del self._settled[:done]
 
     def __len__(self) -> int:
         return len(self._since)

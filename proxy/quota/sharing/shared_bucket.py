@@ -59,8 +59,8 @@ class SharedBucket:
         self._divided = False
         self._silent_share = 0.0
         """The share of each process that has not reported the bucket."""
-        self.excess = 1.0
-        """The sum of the shares, as a part of the limit, if credit makes it more than the limit."""
+        self._total = limit
+        """The sum of the shares: the limit, and the credit that is divided."""
 
     def see(self, instance: str, report: BucketReport, now: float) -> None:
         """Take a process's report. `now` is the log's time."""
@@ -101,8 +101,8 @@ class SharedBucket:
         silent_share = divide(self.limit + self._credit / SETTLE_SECONDS, self._demands, silent)
         if anew or not self._divided or self._differ(silent, silent_share):
             self._use(silent, silent_share)
-            part = self._share_of(instance) / self.limit if instance in members else 0.0
-            self.in_force.take(offset, part)
+            share = self._share_of(instance) if instance in members else 0.0
+            self.in_force.take(offset, share / self.limit, share / self._total)
 
     def shares(self, members: Members) -> dict[str, float]:
         """Return the share of each live process by the last division, per second: what it may use once all
@@ -129,7 +129,7 @@ class SharedBucket:
         for process in self._processes.values():
             process.in_use = process.demand.share
             total += process.in_use
-        self.excess = max(total / self.limit, 1.0)
+        self._total = total
 
     def _share_of(self, instance: str) -> float:
         process = self._processes.get(instance)

@@ -12,7 +12,8 @@ A process that is alone has the whole limits, and reports no use.
 
 If a process stalls (SIGSTOP, a frozen virtual machine), its lease may end, and the others divide its parts.
 When it continues, it uses nearly nothing until it has read a report that it has written since then. A process
-that cannot reach the log keeps its parts. While no process can write, no part grows.
+that cannot reach the log keeps its parts; if it stalls meanwhile, it uses nearly nothing until it has run
+for DEGRADED_SECONDS without reading a record. While no process can write, no part grows.
 """
 
 from collections import OrderedDict
@@ -98,6 +99,8 @@ class Sharing:
         self._seen = False
         self._stalled_until = 0
         """The number of the report whose return ends a stall; 0 if there is none."""
+        self._without_log_at = 0.0
+        """If the process stalled while sharing was degraded: when it continued; otherwise 0.0."""
         self._news_to = 0
         """Others wait until this process has reported that it has read the records below this offset."""
         self._told_to = 0
@@ -177,6 +180,7 @@ class Sharing:
         members = self._members
         self._read_to = offset + 1
         self._seen = True
+        self._without_log_at = 0.0
         if members.repeated(report.instance, report.number):
             return
         if report.leaving:
@@ -250,11 +254,12 @@ class Sharing:
             cooling = self._cooling.get(key)
             in_force = self._cold if cooling is None else cooling[0].in_force
             return max(in_force.least(self._read_by_all), least)
-        part = bucket.in_force.least(self._read_by_all)
+        in_force, read_by_all = bucket.in_force, self._read_by_all
+        part = in_force.least_settled(read_by_all) if self.degraded else in_force.least(read_by_all)
         if self._newer:
             # The demands of some processes are unknown.
             part = min(part, 1.0 / len(self._members))
-        return max(part / bucket.excess if self.degraded else part, least)
+        return max(part, least)
 
     @property
     def first_part(self) -> float:
@@ -267,7 +272,12 @@ class Sharing:
     def wake(self, now: float) -> None:
         """Note that the process runs. To be called before part(), which is small after a stall."""
         if self._number > self._first_number and now - self._called_at > STALL_SECONDS:
+            self._without_log_at = now if self.degraded and not self._seen else 0.0
             self._stalled_until = self._number + 1
+        elif self._without_log_at > 0.0 and now - self._without_log_at > DEGRADED_SECONDS:
+            # The log is still away, so no process has taken the parts of this one.
+            self._stalled_until = 0
+            self._without_log_at = 0.0
         self._called_at = now
 
     def hot(self, use: LocalUse) -> bool:
@@ -352,15 +362,15 @@ class Sharing:
             del self._hot[key]
             self._hot_bytes -= size_in_report(key)
             self._reported.forget(key)
-            bucket.in_force.take(offset, equal)
+            bucket.in_force.take(offset, equal, equal)
             self._cooling[key] = (bucket, offset)
 
     def _divide_all(self, offset: int, gone: list[str]) -> None:
         """Divide every limit among the live processes, which have changed."""
         equal = self._equal_part()
-        self._cold.take(offset, equal)
+        self._cold.take(offset, equal, equal)
         for bucket, _ in self._cooling.values():
-            bucket.in_force.take(offset, equal)
+            bucket.in_force.take(offset, equal, equal)
         for key, bucket in self._hot.items():
             for instance in gone:
                 bucket.forget(instance)

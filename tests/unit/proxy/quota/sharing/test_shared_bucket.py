@@ -46,7 +46,7 @@ def test_what_was_not_used_is_divided_once_more() -> None:
     bucket.see("a", entry(10.0), 0.2)
     bucket.divide(members("a"), 5, "a", anew=False)
     assert part(bucket, 5) == pytest.approx(1.0 + 0.1 / SETTLE_SECONDS)
-    assert bucket.excess == pytest.approx(part(bucket, 5))
+    assert bucket.in_force.least_settled(6) == pytest.approx(1.0)
 
 
 def test_credit_is_bounded_both_ways() -> None:
@@ -56,6 +56,7 @@ def test_credit_is_bounded_both_ways() -> None:
         bucket.see("a", entry(used), 3.0)
         bucket.divide(members("a"), 5, "a", anew=False)
         assert part(bucket, 5) == pytest.approx(1.0 + sign * CREDIT_SECONDS / SETTLE_SECONDS)
+        assert bucket.in_force.least_settled(6) == pytest.approx(1.0)
 
 
 def test_the_first_report_of_a_process_shows_no_use() -> None:

@@ -299,11 +299,50 @@ def test_a_process_without_the_log_keeps_its_part() -> None:
     assert not a.degraded
 
 
-def test_without_the_log_there_is_no_credit() -> None:
+def test_a_process_that_stalls_without_the_log_has_its_part_again_when_it_knows_that_the_log_is_away() -> (
+    None
+):
+    for returns in (False, True):
+        world, a, b = two()
+        while not a.degraded:
+            world.now += REPORT_SECONDS
+            a.report([], world.now)
+        world.now += 3600.0
+        a.wake(world.now)
+        assert a.part(KEY) == pytest.approx(RESERVE / 2)
+        if returns:
+            # The others may have divided its part.
+            report = b.report([], world.now)
+            assert report is not None
+            world.log.append((report, int(world.now * 1000)))
+            world.catch_up("a")
+        until = world.now + DEGRADED_SECONDS + 2 * REPORT_SECONDS
+        while world.now < until:
+            assert a.part(KEY) == pytest.approx(RESERVE / 2)
+            world.now += REPORT_SECONDS
+            a.wake(world.now)
+            if not a.stalled:
+                break
+        assert a.stalled == returns
+        assert a.part(KEY) == (pytest.approx(RESERVE / 2) if returns else 0.5)
+
+
+def test_a_process_that_stalls_with_the_log_waits_for_its_own_report() -> None:
+    world, a, _ = two()
+    world.now += STALL_SECONDS + 0.1
+    for _ in range(100):
+        a.report([], world.now)
+        assert a.part(KEY) == pytest.approx(RESERVE / 2)
+        world.now += REPORT_SECONDS
+
+
+@pytest.mark.parametrize("rate", [5.0, 15.0])
+def test_without_the_log_there_is_no_credit(rate: float) -> None:
+    """Neither what was not used nor what was used too much changes the sum."""
     world, a, b = two()
     for turn in range(20):
-        world.turn(a=use(50.0, 1, used=float(turn)), b=use(50.0, 1, used=float(turn)))
-    assert a.part(KEY) + b.part(KEY) > 1.05
+        world.turn(a=use(50.0, 1, used=rate * turn), b=use(50.0, 1, used=rate * turn))
+    assert abs(a.part(KEY) + b.part(KEY) - 1.0) > 0.05
     until = world.now + DEGRADED_SECONDS + 2 * REPORT_SECONDS
     while world.now < until:
         world.now += REPORT_SECONDS
