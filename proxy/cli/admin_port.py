@@ -33,11 +33,18 @@ class AdminPort:
 
     def get(self, path: str, key: str) -> Any:
         """The value of a key in a page's JSON. Raises UpstreamUnavailable."""
+        return self.values(path, key)[0]
+
+    def values(self, path: str, key: str, **optional: Any) -> tuple[Any, ...]:
+        """The value of a key in a page's JSON, then those of optional keys with their defaults: proxies of
+        other versions may lack them. Raises UpstreamUnavailable.
+        """
         request = urllib.request.Request(self.url + path, headers=self._headers)  # noqa: S310
         try:
             # The command accepts http and https only.
             with urllib.request.urlopen(request, timeout=SECONDS, context=self._tls) as response:  # noqa: S310
-                return json.load(response)[key]
+                page = json.load(response)
+                return page[key], *(page.get(name, default) for name, default in optional.items())
         except urllib.error.HTTPError as error:
             said = _reason(error)
             error.close()

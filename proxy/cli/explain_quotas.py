@@ -12,10 +12,10 @@ PAGE: Final = "/api/explain"
 Explained = Mapping[str, Any]
 
 
-def ask(port: AdminPort, parts: Mapping[str, str]) -> list[Explained]:
-    """Request the explanation. Raises UpstreamUnavailable."""
-    found: list[Explained] = port.get(f"{PAGE}?{urlencode(parts)}", "quotas")
-    return found
+def ask(port: AdminPort, parts: Mapping[str, str]) -> tuple[list[Explained], str]:
+    """Request the explanation and the note, which may be empty. Raises UpstreamUnavailable."""
+    quotas, note = port.values(f"{PAGE}?{urlencode(parts)}", "quotas", note="")
+    return quotas, note
 
 
 def lines(quotas: Sequence[Explained]) -> Iterator[str]:

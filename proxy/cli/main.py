@@ -16,6 +16,7 @@ import click
 import proxy
 from proxy.cli.libraries import import_kio
 from proxy.cli.quotas.commands import quotas
+from proxy.cli.terminal import NAME, escape_what_it_cannot_show
 from proxy.errors import QuotaProxyError, SettingsError
 from proxy.telemetry import log
 
@@ -40,6 +41,7 @@ config_option = click.option(
 @click.version_option(proxy.__version__, prog_name="quota-proxy")
 def main() -> None:
     """Quota proxy for Apache Kafka: clients connect to it as to a broker, and it enforces their quotas."""
+    escape_what_it_cannot_show()
 
 
 @main.command()
@@ -161,7 +163,9 @@ def _admin_port(url: str, token_file: str | None, ca: str | None) -> "AdminPort"
     help="Seconds between updates.",
 )
 @click.option(
-    "--once", is_flag=True, help="Print once and exit; the default if standard output is not a terminal."
+    "--once",
+    is_flag=True,
+    help="Print once and exit; the default if standard output is not a terminal, or TERM is dumb.",
 )
 def top(url: str, token_file: str | None, ca: str | None, interval: float, once: bool) -> None:
     """Show the current use of a running proxy's quotas.
@@ -175,7 +179,7 @@ def top(url: str, token_file: str | None, ca: str | None, interval: float, once:
         from proxy.cli.top import follow, show
 
         console = Console()
-        if once or not console.is_terminal:
+        if once or not console.is_terminal or console.is_dumb_terminal:
             show(port, console)
         else:
             follow(port, console, interval)
@@ -185,10 +189,10 @@ def top(url: str, token_file: str | None, ca: str | None, interval: float, once:
 
 @main.command()
 @admin_options
-@click.option("--user", metavar="NAME", help="The user; default: ANONYMOUS.")
-@click.option("--client-id", metavar="NAME", help="The client id; default: none.")
+@click.option("--user", type=NAME, help="The user; default: ANONYMOUS.")
+@click.option("--client-id", type=NAME, help="The client id; default: none.")
 @click.option("--ip", metavar="ADDRESS", help="The address.")
-@click.option("--topic", metavar="NAME", help="The topic.")
+@click.option("--topic", type=NAME, help="The topic.")
 @click.option("--broker", metavar="ID", help="The broker's node id.")
 def explain(url: str, token_file: str | None, ca: str | None, **names: str | None) -> None:
     """Show which quotas of a running proxy apply, and why.
@@ -204,7 +208,10 @@ def explain(url: str, token_file: str | None, ca: str | None, **names: str | Non
         port = _admin_port(url, token_file, ca)
         from proxy.cli.explain_quotas import ask, lines
 
-        for line in lines(ask(port, given)):
+        quotas, note = ask(port, given)
+        if note:
+            click.echo(f"quota-proxy: {note}", err=True)
+        for line in lines(quotas):
             click.echo(line)
     except QuotaProxyError as error:
         _fail(error)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proxy.cli.admin_port import AdminPort
 from proxy.cli.quotas.entity import show_name
-from proxy.cli.quotas.output import NOTHING, columns
+from proxy.cli.quotas.output import NOTHING, columns, text_width
 from proxy.errors import UpstreamUnavailable
 
 if TYPE_CHECKING:
@@ -17,7 +17,16 @@ Bucket = Mapping[str, Any]
 QUOTAS: Final = "/api/quotas"
 SHARES: Final = "/api/shares"
 _HEAD: Final = ("QUOTA", "ENTITY", "BROKER", "LIMIT/S", "SHARE/S", "NOW/S", "USED", "WAITED", "STATE")
+_ENTITY: Final = _HEAD.index("ENTITY")
 _SHARE: Final = _HEAD.index("SHARE/S")
+_EXPENDABLE: Final = tuple(map(_HEAD.index, ("WAITED", "BROKER", "SHARE/S", "LIMIT/S", "NOW/S")))
+"""Columns that a narrow terminal does not show, the first first."""
+_LEAST_ENTITY: Final = 16
+"""Columns are omitted before the names of entities get narrower than this."""
+_CUT: Final = ".."
+"""The end of a name that is cut."""
+_GAP: Final = 2
+"""Spaces between columns."""
 _AROUND: Final = 3
 """Lines of the screen without a bucket: the head, the summary and the cursor."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -25,25 +34,33 @@ _WHOLE: Final = 0.999
 """A share of at least this part of the limit is the whole limit."""
 
 
-def table(port: AdminPort, most: int | None = None) -> list[str]:
+def table(port: AdminPort, most: int | None = None, width: int | None = None) -> list[str]:
     """Read the buckets, and return them as a table. Raises UpstreamUnavailable."""
     buckets = port.get(QUOTAS, "quotas")
     instances = port.get(SHARES, "instances") if any(map(_is_shared, buckets)) else ()
-    return lines(buckets, most, [str(each["instance"]) for each in instances])
+    return lines(buckets, most, [str(each["instance"]) for each in instances], width)
 
 
-def lines(buckets: Sequence[Bucket], most: int | None = None, instances: Iterable[str] = ()) -> list[str]:
+def lines(
+    buckets: Sequence[Bucket],
+    most: int | None = None,
+    instances: Iterable[str] = (),
+    width: int | None = None,
+) -> list[str]:
     """Return the table, with at most `most` buckets, and a summary line.
 
     instances: the names of the proxies that share limits. The table has the shares of this one if a share is
-    less than its limit.
+    less than its limit. width: the columns of the terminal, to which the table is fitted.
     """
     shown = sorted(buckets, key=_place)
     if most is not None:
         shown = shown[: max(most, 0)]
     has_shares = any(map(_is_shared, buckets))
-    rows = [cells if has_shares else _without_share(cells) for cells in map(_row, shown)]
-    head = _HEAD if has_shares else _without_share(_HEAD)
+    rows: Sequence[Sequence[str]] = [_HEAD, *map(_row, shown)]
+    omitted = set() if has_shares else {_SHARE}
+    if width is not None:
+        rows = _fitted(rows, omitted, width)
+    head, *rows = [[cell for place, cell in enumerate(row) if place not in omitted] for row in rows]
     throttled = sum(bool(bucket["throttled"]) for bucket in buckets)
     summary = [f"{len(buckets)} buckets, {throttled} throttled"]
     if len(buckets) > len(shown):
@@ -73,8 +90,29 @@ def _row(bucket: Bucket) -> list[str]:
     ]
 
 
-def _without_share(cells: Sequence[str]) -> Sequence[str]:
-    return (*cells[:_SHARE], *cells[_SHARE + 1 :])
+def _fitted(rows: Sequence[Sequence[str]], omitted: set[int], width: int) -> list[Sequence[str]]:
+    """Add to `omitted` the columns for which a terminal of this width has no place, and cut the entities."""
+    widths = [max(map(text_width, column)) for column in zip(*rows, strict=True)]
+    least = min(widths[_ENTITY], _LEAST_ENTITY)
+
+    def room() -> int:
+        others = [each for place, each in enumerate(widths) if place not in omitted and place != _ENTITY]
+        return width - sum(others) - _GAP * len(others)
+
+    for place in _EXPENDABLE:
+        if room() >= least:
+            break
+        omitted.add(place)
+    most = max(room(), least)
+    return [(*row[:_ENTITY], _cut(row[_ENTITY], most), *row[_ENTITY + 1 :]) for row in rows]
+
+
+def _cut(text: str, width: int) -> str:
+    if text_width(text) <= width:
+        return text
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, width - len(_CUT)) + _CUT
 
 
 def _is_shared(bucket: Bucket) -> bool:
@@ -121,14 +159,14 @@ def follow(
     from rich.live import Live
     from rich.text import Text
 
-    text = "\n".join(table(port, console.height - _AROUND))
+    text = "\n".join(table(port, console.height - _AROUND, console.width))
     with Live(Text(text), console=console, screen=True, auto_refresh=False) as live:
         try:
             while True:
                 live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)
                 pause(interval)
                 try:
-                    text = "\n".join(table(port, console.height - _AROUND))
+                    text = "\n".join(table(port, console.height - _AROUND, console.width))
                 except UpstreamUnavailable as error:
                     text = f"{error}\nRetrying every {interval:g} s; Ctrl-C exits."
         except KeyboardInterrupt:

@@ -29,6 +29,7 @@ from proxy.cli.quotas.server_quotas import (
     show_source,
 )
 from proxy.cli.quotas.values import EXPIRES_AT_MS, parse_number, show_time, show_value
+from proxy.cli.terminal import write_file
 from proxy.config.units import number_hint
 from proxy.errors import QuotaProxyError, suggestion
 from proxy.store.layer_report import ConfigReport
@@ -266,7 +267,7 @@ def _rows(report: ConfigReport, quotas: Quotas) -> list[tuple[str, str, str, str
 
 def _print_file(quotas: Quotas, form: str, sections: Sequence[str]) -> None:
     text, whole = render(quotas, form, sections)
-    click.echo(text, nl=False)
+    write_file(text)
     if not whole:
         sys.exit(1)
 

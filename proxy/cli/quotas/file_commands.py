@@ -17,6 +17,7 @@ from proxy.cli.quotas.output import YAML, render
 from proxy.cli.quotas.sending import send
 from proxy.cli.quotas.server_quotas import ServerQuotas, read_server
 from proxy.cli.quotas.whole_file import write_whole
+from proxy.cli.terminal import write_file
 from proxy.errors import QuotaProxyError, SettingsError
 from proxy.quota.identity import DEFAULT_IN_YAML
 from proxy.upstream.cluster_access import ClusterAccess
@@ -43,7 +44,7 @@ def export(cluster: ClusterAccess, out: Path | None) -> None:
     server = asyncio.run(_describe(cluster))
     text, whole = render(server.lasting, YAML, server.sections)
     if out is None:
-        click.echo(text, nl=False)
+        write_file(text)
     else:
         _write(out, text)
         click.echo(f"{out}: {len(server.lasting)} entities", err=True)

@@ -11,6 +11,7 @@ from proxy.cli.quotas.entity import Entity, show_entity, show_name
 from proxy.cli.quotas.options import bootstrap_option, entity_options
 from proxy.cli.quotas.output import NOTHING, columns
 from proxy.cli.quotas.values import show_number, show_time
+from proxy.cli.terminal import write_file
 from proxy.quota.limits import resources
 from proxy.upstream.cluster_access import ClusterAccess
 
@@ -55,7 +56,7 @@ def log(cluster: ClusterAccess, entity: Entity, topic: str, form: str) -> None:
     shown = [entry for entry in entries if set(entity) <= set(entry.entity or ())]
     if form == "json":
         for entry in shown:
-            click.echo(json.dumps(to_json(entry), ensure_ascii=False))
+            write_file(json.dumps(to_json(entry), ensure_ascii=False) + "\n")
     else:
         for line in columns(HEAD, map(to_row, shown)):
             click.echo(line)

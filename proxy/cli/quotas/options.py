@@ -11,6 +11,7 @@ import click
 
 from proxy.cli.quotas.entity import TYPES, Entity, make_entity
 from proxy.cli.quotas.values import parse_duration, parse_time
+from proxy.cli.terminal import NAME
 from proxy.errors import SettingsError
 from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
 from proxy.quota.limits.resources import BROKER, TOPIC, broker_name
@@ -117,7 +118,7 @@ def entity_options(
             metavar, named_help, what = NAMED[kind]
             default_help = f"The default {what}: each {what} without a quota by name."
             decorated = click.option(f"--{option}-default", is_flag=True, help=default_help)(decorated)
-            decorated = click.option(f"--{option}", metavar=metavar, help=named_help)(decorated)
+            decorated = click.option(f"--{option}", metavar=metavar, type=NAME, help=named_help)(decorated)
         return decorated
 
     return decorate

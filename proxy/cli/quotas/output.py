@@ -57,16 +57,16 @@ def config_table(rows: Iterable[Sequence[str]]) -> list[str]:
 def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A line for the head and for each row, with columns as wide as their widest cell."""
     table = [head, *rows]
-    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(text_width, column)) for column in zip(*table, strict=True)]
     return [
         "  ".join(
-            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+            cell + " " * (width - text_width(cell)) for cell, width in zip(row, widths, strict=True)
         ).rstrip()
         for row in table
     ]
 
 
-def _width(text: str) -> int:
+def text_width(text: str) -> int:
     """The columns of a terminal that the text takes."""
     if text.isascii() and text.isprintable():
         return len(text)

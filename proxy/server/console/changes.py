@@ -148,6 +148,11 @@ def _resource(entity: Mapping[str, str]) -> ConfigResource:
     if len(entity) > 1:
         raise Wrong("a topic or a broker has no other part")
     [(kind, name)] = entity.items()
+    return resource_of(kind, name)
+
+
+def resource_of(kind: str, name: str) -> ConfigResource:
+    """A topic or a broker, or the default of either. Raises Wrong if it cannot have this name."""
     if kind == BROKER and name != DEFAULT_RESOURCE:
         node_id = broker_name(name)
         if node_id is None:

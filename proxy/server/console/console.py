@@ -16,9 +16,10 @@ from proxy.quota.identity import ANONYMOUS, Identity
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.quota.networks import canonical_address
 from proxy.quota.quota import QuotaKey
-from proxy.server.console.changes import CLIENT_ID, QuotaChanges, Topics, Wrong
+from proxy.server.console.changes import CLIENT_ID, QuotaChanges, Topics, Wrong, resource_of
 from proxy.server.console.configured import configured
 from proxy.server.console.explain import explain_client, explain_ip, explain_resource
+from proxy.server.console.missing import note_of_missing
 from proxy.server.console.shares import Shared, shares
 from proxy.store.quota_store import Conflict, QuotaStore, StoreOff, StoreUnavailable
 from proxy.telemetry.console import (
@@ -62,6 +63,7 @@ class Console:
         self._rules: Final = rules
         self._overview: Final = overview
         self._sharing: Final = sharing
+        self._clusters: Final = list(clusters)
         self._changes: Final = QuotaChanges(store, ClientQuotas(store, self._keys), rules, clusters)
 
     async def reply(self, request: ConsoleRequest) -> ConsoleReply:
@@ -79,7 +81,9 @@ class Console:
         if request.what == SHARES:
             return await shares(self._sharing, request.query.get("q", ""))
         if request.what == EXPLAIN:
-            return {"quotas": list(self._explain(request.query))}
+            resource = _resource(request.query)
+            note = "" if resource is None else await note_of_missing(self._clusters, resource)
+            return {"quotas": list(self._explain(request.query, resource)), "note": note}
         assert request.what == CHANGE
         who = Identity(request.author, CLIENT_ID, request.address)
         await self._changes.make(request.body, who)
@@ -95,21 +99,27 @@ class Console:
             BROKER: sorted(self._rules.keys(BROKER)),
         }
 
-    def _explain(self, query: dict[str, str]) -> Any:
+    def _explain(self, query: dict[str, str], resource: ConfigResource | None) -> Any:
         if "ip" in query:
             try:
                 address = canonical_address(query["ip"])
             except ValueError as error:
                 raise Wrong(str(error)) from error
             return explain_ip(self._store, self._keys, address)
-        for kind in (TOPIC, BROKER):
-            if kind in query:
-                resource = ConfigResource(kind, query[kind] or DEFAULT_RESOURCE)
-                return explain_resource(self._store, self._rules, resource)
+        if resource is not None:
+            return explain_resource(self._store, self._rules, resource)
         if not query.keys() & {"user", "client-id"}:
             raise Wrong("expected user, client-id or both, or ip, topic or broker")
         client = (query.get("user", ANONYMOUS), query.get("address", ""))
         return explain_client(self._store, self._keys, client, query.get("client-id", ""))
+
+
+def _resource(query: dict[str, str]) -> ConfigResource | None:
+    """The topic or the broker of a query. Raises Wrong."""
+    for kind in (TOPIC, BROKER):
+        if kind in query and "ip" not in query:
+            return resource_of(kind, query[kind] or DEFAULT_RESOURCE)
+    return None
 
 
 def _shown(body: bytes) -> str:

@@ -35,7 +35,8 @@ async function showDetail(parts, node, quota) {
   fillForm(entity, quota);
   if (asked === null) return;
   try {
-    const explained = (await readJson(`api/explain?${asked}`)).quotas;
+    const { quotas: explained, note } = await readJson(`api/explain?${asked}`);
+    element("detail-note").textContent = note ? `${note[0].toUpperCase()}${note.slice(1)}.` : "";
     element("detail-quotas").replaceChildren(...explained.map(explanation));
     if (!explained.length) element("detail-note").textContent = "No quota can apply.";
   } catch (error) {

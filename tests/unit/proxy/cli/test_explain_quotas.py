@@ -65,7 +65,12 @@ def admin() -> Iterator[tuple[str, list[str]]]:
         def do_GET(self) -> None:
             asked.append(self.path)
             wrong = "nobody" in self.path
-            body = json.dumps({"error": "no such name"} if wrong else {"quotas": FOUND}).encode()
+            found = (
+                {"quotas": FOUND, "note": "there is no such topic"}
+                if "topic" in self.path
+                else {"quotas": FOUND}
+            )
+            body = json.dumps({"error": "no such name"} if wrong else found).encode()
             self.send_response(400 if wrong else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -90,6 +95,8 @@ def test_command(admin: tuple[str, list[str]]) -> None:
     result = CliRunner().invoke(main, ["explain", "--admin", url, "--user", "nobody"])
     assert result.exit_code == 1
     assert "no such name" in result.stderr
+    result = CliRunner().invoke(main, ["explain", "--admin", url, "--topic", "nope"])
+    assert (result.exit_code, result.stderr) == (0, "quota-proxy: there is no such topic\n")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The command line: exit codes, what is printed where, and no traceback for a mistake of the operator's."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -121,3 +123,22 @@ def test_shell_completion(words: str, found: str) -> None:
     environment["COMP_CWORD"] = str(len(command) - 1)
     result = CliRunner().invoke(main, [], prog_name="quota-proxy", env=environment)
     assert f"plain,{found}" in result.stdout.splitlines()
+
+
+COMPLETIONS = {
+    "bash": 'eval "$(_QUOTA_PROXY_COMPLETE=bash_source quota-proxy)"; COMP_WORDS=(quota-proxy quotas im); '
+    'COMP_CWORD=2; _quota_proxy_completion quota-proxy; echo "${COMPREPLY[@]}"',
+    "fish": "_QUOTA_PROXY_COMPLETE=fish_source quota-proxy | source; complete -C 'quota-proxy quotas im'",
+}
+
+
+@pytest.mark.parametrize("shell", COMPLETIONS)
+def test_shells_load_the_completion(shell: str) -> None:
+    program, command = shutil.which(shell), Path(sys.executable).with_name("quota-proxy")
+    if program is None or not command.exists():
+        pytest.skip(f"{shell} or {command} is not installed")
+    environment = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [program, "-c", COMPLETIONS[shell]], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split()[:1] == ["import"], done.stderr

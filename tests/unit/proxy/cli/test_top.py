@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.cells import cell_len
 from rich.console import Console
 
 from proxy.cli.admin_port import AdminPort
@@ -101,6 +102,35 @@ def test_buckets_beyond_the_screen_are_counted() -> None:
     assert lines([bucket()] * 5, -1) == lines([bucket()] * 5, 0)
 
 
+LONG = [
+    bucket(entity={"user": "a-rather-long-name-of-a-service", "client-id": "billing"}, throttled=True),
+    bucket("controller_mutation_rate", entity={"user": "日本語日本語日本語日本語"}, limit=5, rate=60),
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "head"),
+    [
+        (200, "QUOTA ENTITY BROKER LIMIT/S NOW/S USED WAITED STATE"),
+        (80, "QUOTA ENTITY LIMIT/S NOW/S USED STATE"),
+        (60, "QUOTA ENTITY USED STATE"),
+        (20, "QUOTA ENTITY USED STATE"),
+    ],
+)
+def test_a_narrow_terminal_shows_less(width: int, head: str) -> None:
+    """Who is throttled is shown to the last."""
+    shown = lines(LONG, width=width)[:-1]
+    assert " ".join(shown[0].split()) == head
+    assert all(line.endswith("throttled") for line in shown[1:2])
+    assert max(map(cell_len, shown)) <= max(width, 60)
+    assert all(".." in line for line in shown[1:]) == (width < 200)
+
+
+def test_short_names_stay_whole() -> None:
+    """Columns are omitted only for names that do not fit."""
+    assert lines([bucket()], width=77) == lines([bucket()])
+
+
 def test_shares_are_shown_if_proxies_share_limits(server: Server) -> None:
     """Used is a part of what this proxy may use."""
     server.pages["/api/quotas"] = {"quotas": [bucket(share=524288.0), bucket("request_percentage", limit=50)]}
@@ -119,6 +149,15 @@ def test_once_prints_the_table(server: Server) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert "alice" in result.stdout
     assert "throttled" in result.stdout
+
+
+def test_a_dumb_terminal_gets_the_table_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot show a table that changes."""
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal for rich
+    result = CliRunner().invoke(main, ["top", "--admin", server.url])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1:] == ["0 buckets, 0 throttled"]
 
 
 def test_token_is_sent(server: Server, tmp_path: Path) -> None:

@@ -38,11 +38,12 @@ async def test_configured_and_explain() -> None:
     assert found["quotas"][0]["quota"] == PRODUCER
     status, found = await ask(kit, EXPLAIN, ip="10.1.2.3")
     assert found["quotas"][0]["limit"] == 20.0
-    assert (await ask(kit, EXPLAIN, topic="orders"))[0] == 200
-    assert (await ask(kit, EXPLAIN, broker="1"))[0] == 200
+    assert (await ask(kit, EXPLAIN, topic="orders"))[1]["note"] == ""
+    assert (await ask(kit, EXPLAIN, broker="1"))[1]["note"] == ""
+    assert (await ask(kit, EXPLAIN, topic="order"))[1]["note"] == "the topic order does not exist"
 
 
-@pytest.mark.parametrize("query", [{}, {"ip": "no address"}, {"address": "10.0.0.1"}])
+@pytest.mark.parametrize("query", [{}, {"ip": "no address"}, {"address": "10.0.0.1"}, {"broker": "x"}])
 async def test_what_cannot_be_explained(query: dict[str, str]) -> None:
     status, found = await ask(ConsoleKit(), EXPLAIN, **query)
     assert (status, list(found)) == (400, ["error"])
