@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.schema import EVENT, names
-from pipeline.session import make_session
+from pipeline.spark.session import make_session
 
 START: Final = datetime(2026, 3, 2, tzinfo=UTC)
 """A Monday."""

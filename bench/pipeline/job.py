@@ -11,7 +11,7 @@ from typing import Final
 from click.testing import CliRunner
 from pyspark import SparkContext
 
-from pipeline.cli import main as quota_pipeline
+from pipeline.cli.main import main as quota_pipeline
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _TIMES: Final = slice(11, 15)

@@ -3,14 +3,14 @@
 from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
+from pipeline.inputs.prices import Prices
+from pipeline.inputs.quota_file import QuotaSet
 from pipeline.jobs.job import Job
-from pipeline.observed import Observed
-from pipeline.prices import Prices
-from pipeline.quota_file import QuotaSet
-from pipeline.tables import EVENTS_TABLE, events_folder, is_streamed
+from pipeline.storage.observed import Observed
+from pipeline.storage.tables import EVENTS_TABLE, events_folder, is_streamed
 from pipeline.transforms.chargeback import chargeback
 from pipeline.transforms.events import with_date
-from pipeline.transforms.replay import replay, untried
+from pipeline.transforms.replay.replay import replay, untried
 from pipeline.transforms.throttle import bound, throttle
 from pipeline.transforms.usage import DAY, partition_rates, usage
 

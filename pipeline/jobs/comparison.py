@@ -6,13 +6,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
-from pipeline.filesystem import literal
+from pipeline.inputs.prices import Prices
 from pipeline.jobs.job import Job
-from pipeline.prices import Prices
 from pipeline.report.figures import Before, Key, Use
 from pipeline.report.units import instant
-from pipeline.sources import local_path
-from pipeline.tables import has_rows, table_folder
+from pipeline.storage.filesystem import literal
+from pipeline.storage.sources import local_path
+from pipeline.storage.tables import has_rows, table_folder
 from pipeline.transforms.chargeback import chargeback, tenants
 from pipeline.window import previous
 

@@ -5,11 +5,11 @@ from typing import Final, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.csv_files import write_csv
-from pipeline.filesystem import FilePath
 from pipeline.report.figures import Invoice
 from pipeline.report.invoice_page import Billing, invoice_file, render_invoice
 from pipeline.schema import INVOICE_FILES
+from pipeline.storage.csv_files import write_csv
+from pipeline.storage.filesystem import FilePath
 from pipeline.transforms.events import with_period
 from pipeline.window import Window
 

@@ -12,17 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 
-from pipeline.access import PLAINTEXT, BrokerAccess
+from pipeline.cluster.access import PLAINTEXT, BrokerAccess
 from pipeline.errors import InputError
-from pipeline.filesystem import FilePath, literal
-from pipeline.formats import PARQUET, packages
-from pipeline.formats import settings as settings_of
 from pipeline.jobs.progress import Progress
 from pipeline.lake.lake import Lake
-from pipeline.observed import Observed
-from pipeline.session import make_session, merged
-from pipeline.sources import KAFKA, Source, parse_source
-from pipeline.tables import QUARANTINE_TABLE, Events, Quality, all_events, table_folder
+from pipeline.spark.session import make_session, merged
+from pipeline.storage.filesystem import FilePath, literal
+from pipeline.storage.formats import PARQUET, packages
+from pipeline.storage.formats import settings as settings_of
+from pipeline.storage.observed import Observed
+from pipeline.storage.sources import KAFKA, Source, parse_source
+from pipeline.storage.tables import QUARANTINE_TABLE, Events, Quality, all_events, table_folder
 from pipeline.transforms.events import with_period
 from pipeline.window import Window
 

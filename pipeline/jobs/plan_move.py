@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from pipeline.access import PLAINTEXT, BrokerAccess
-from pipeline.documents import convert, read_yaml
+from pipeline.cluster.access import PLAINTEXT, BrokerAccess
+from pipeline.cluster.log_dirs import read_cluster
 from pipeline.errors import InputError, PipelineError
-from pipeline.filesystem import FilePath
+from pipeline.inputs.documents import convert, read_yaml
 from pipeline.jobs.job import Options, make_folder
-from pipeline.log_dirs import read_cluster
-from pipeline.session import make_session
+from pipeline.spark.session import make_session
+from pipeline.storage.filesystem import FilePath
 from pipeline.transforms.reassignment import Cluster, Move, Plan
 from proxy.errors import UpstreamUnavailable
 

@@ -8,17 +8,17 @@ import click
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.cluster_quotas import changes_to, read_limits, set_quotas
+from pipeline.cluster.quotas import changes_to, read_limits, set_quotas
 from pipeline.errors import InputError, PipelineError
-from pipeline.filesystem import literal
+from pipeline.inputs.quota_file import CLUSTER, Quotas, QuotaSet, to_yaml
 from pipeline.jobs.job import Job
-from pipeline.quota_file import CLUSTER, Quotas, QuotaSet, to_yaml
-from pipeline.review import Effect, Review, review_text
+from pipeline.jobs.review import Effect, Review, review_text
 from pipeline.schema import SKIPPED
-from pipeline.tables import write_table
+from pipeline.storage.filesystem import literal
+from pipeline.storage.tables import write_table
 from pipeline.transforms.events import with_period
 from pipeline.transforms.recommend import Peak, Recommendation, Rules, peaks, recommend
-from pipeline.transforms.replay import replay, untried
+from pipeline.transforms.replay.replay import replay, untried
 from pipeline.window import Window
 from proxy.quota.identity import QuotaEntity
 

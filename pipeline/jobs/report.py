@@ -6,21 +6,21 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame
 
-from pipeline.csv_files import write_csv
-from pipeline.filesystem import literal
-from pipeline.history import History
+from pipeline.inputs.prices import Prices
+from pipeline.inputs.quota_file import QuotaSet
+from pipeline.inputs.tenants import NOBODY, Directory
 from pipeline.jobs import report_figures as collect
 from pipeline.jobs.comparison import before, read_uses, utc
 from pipeline.jobs.invoice_files import INDEX, InvoiceFiles
 from pipeline.jobs.job import Job
-from pipeline.prices import Prices
-from pipeline.quota_file import QuotaSet
+from pipeline.lake.history import History
 from pipeline.report.charts import COLORS
 from pipeline.report.figures import Figures, Invoice, Key, Use
 from pipeline.report.invoice_page import Billing
 from pipeline.report.page import INVOICES, SHOWN, render
-from pipeline.tables import write_table
-from pipeline.tenants import NOBODY, Directory
+from pipeline.storage.csv_files import write_csv
+from pipeline.storage.filesystem import literal
+from pipeline.storage.tables import write_table
 from pipeline.transforms.chargeback import chargeback
 from pipeline.transforms.headroom import headroom
 from pipeline.transforms.invoices import invoices

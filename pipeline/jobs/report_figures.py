@@ -11,6 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from pipeline.inputs.tenants import Directory
 from pipeline.jobs.comparison import utc
 from pipeline.report.figures import (
     OTHERS,
@@ -26,7 +27,6 @@ from pipeline.report.figures import (
     Use,
 )
 from pipeline.report.labels import bucket_label, tenant_label
-from pipeline.tenants import Directory
 from pipeline.transforms.throttle import BOUND
 from pipeline.transforms.totals import total
 

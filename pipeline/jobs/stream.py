@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import InputError, PipelineError
-from pipeline.filesystem import FilePath
 from pipeline.jobs.job import Job
 from pipeline.jobs.stream_batches import Batches
-from pipeline.session import LOCAL_SHUFFLE_PARTITIONS, SHUFFLE_PARTITIONS
-from pipeline.sources import KAFKA, stream_lines
-from pipeline.tables import (
+from pipeline.spark.session import LOCAL_SHUFFLE_PARTITIONS, SHUFFLE_PARTITIONS
+from pipeline.storage.filesystem import FilePath
+from pipeline.storage.sources import KAFKA, stream_lines
+from pipeline.storage.tables import (
     EVENTS_TABLE,
     LATE_TABLE,
     events_folder,

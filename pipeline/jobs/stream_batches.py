@@ -12,11 +12,11 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.filesystem import FilePath
 from pipeline.lake.lake import Lake
-from pipeline.observed import Observed
 from pipeline.schema import EVENT, names
-from pipeline.tables import EVENTS_TABLE, LATE_TABLE, QUARANTINE_TABLE, add_distinct, table_folder
+from pipeline.storage.filesystem import FilePath
+from pipeline.storage.observed import Observed
+from pipeline.storage.tables import EVENTS_TABLE, LATE_TABLE, QUARANTINE_TABLE, add_distinct, table_folder
 from pipeline.transforms.duplicates import CONTRADICTED, IS_KNOWN, contradictions, deduplicate
 from pipeline.transforms.events import bad, checked_lines, good, is_within, with_date, within
 from pipeline.window import Window

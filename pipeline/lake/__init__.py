@@ -1,1 +1,1 @@
-"""Tables in the formats of a lake, each of which a run replaces once the new rows are whole."""
+"""Tables that a run changes by date, in the formats of a lake: the new rows appear once they are whole."""

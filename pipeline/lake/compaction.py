@@ -9,9 +9,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from pipeline.dates import DATE
-from pipeline.filesystem import FilePath, literal
 from pipeline.schema import IDENTITY
+from pipeline.storage.dates import DATE
+from pipeline.storage.filesystem import FilePath, literal
 
 SMALL_BYTES: Final = 32 << 20
 """Smaller files are joined."""

@@ -5,14 +5,14 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.dates import DATE, Dates
 from pipeline.errors import InputError
-from pipeline.filesystem import FilePath, literal
-from pipeline.formats import PARQUET, format_of
-from pipeline.history import History, Written
 from pipeline.lake.compaction import compact_parquet
+from pipeline.lake.history import History, Written
 from pipeline.lake.log_tables import LogTable, log_table, register
-from pipeline.tables import LATE_TABLE, append_parquet, has_rows, table_folder, write_table
+from pipeline.storage.dates import DATE, Dates
+from pipeline.storage.filesystem import FilePath, literal
+from pipeline.storage.formats import PARQUET, format_of
+from pipeline.storage.tables import LATE_TABLE, append_parquet, has_rows, table_folder, write_table
 from pipeline.window import Window
 
 

@@ -8,10 +8,10 @@ from typing import Final
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.dates import DATE
 from pipeline.errors import InputError
-from pipeline.filesystem import FilePath
-from pipeline.formats import CATALOG, DELTA, ICEBERG
+from pipeline.storage.dates import DATE
+from pipeline.storage.filesystem import FilePath
+from pipeline.storage.formats import CATALOG, DELTA, ICEBERG
 
 
 class LogTable(ABC):

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
-from pipeline.quota_file import BROKER, CLUSTER, QuotaSet
+from pipeline.inputs.quota_file import BROKER, CLUSTER, QuotaSet
 from pipeline.transforms.totals import total
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.client_bytes import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE

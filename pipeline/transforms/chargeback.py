@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType
 
-from pipeline.prices import Prices, tiers
+from pipeline.inputs.prices import Prices, tiers
 from pipeline.schema import CHARGEBACK, MONEY, names
 from pipeline.transforms.duplicates import HOURLY, with_hour
 from pipeline.transforms.totals import total

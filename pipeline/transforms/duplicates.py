@@ -30,8 +30,8 @@ HOURLY: Final = (EVENT_HOUR, *_SAME_PLACE)
 HOURLY_HASH: Final = "hourly_hash"
 """A hash of HOURLY. Rows that are sorted by it first are compared by a number, and rarely by texts."""
 IN_ORDER: Final = (HOURLY_HASH, *HOURLY, "broker", "interval_start_ms")
-"""The rows of deduplicate() are sorted by these columns. With the settings of session.py, Spark groups sorted
-rows by the first of these columns, in this order, in one step and without a hash table.
+"""The rows of deduplicate() are sorted by these columns. With the settings of the session, Spark groups
+sorted rows by the first of these columns, in this order, in one step and without a hash table.
 
 Spark decides this for the last step first, when it does not know yet that earlier steps keep the order. A
 `sortWithinPartitions` before each step tells it. Spark removes these sorts once it knows.

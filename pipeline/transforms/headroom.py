@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.quota_file import BROKER, CLUSTER, QuotaSet
+from pipeline.inputs.quota_file import BROKER, CLUSTER, QuotaSet
 from pipeline.schema import HEADROOM, names
 from pipeline.transforms.buckets import charged, interval_rates, with_buckets
 from pipeline.transforms.totals import total

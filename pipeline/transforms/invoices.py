@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType
 
-from pipeline.prices import Prices
+from pipeline.inputs.prices import Prices
 from pipeline.schema import INVOICES, MONEY, names
 from pipeline.transforms.chargeback import cents, tier_costs
 

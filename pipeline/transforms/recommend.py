@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.quota_file import BROKER, CLUSTER
+from pipeline.inputs.quota_file import BROKER, CLUSTER
 from pipeline.transforms.buckets import charged, interval_rates
 from proxy.quota.identity import DEFAULT_IN_YAML, QuotaEntity
 from proxy.quota.usage import REST

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.log_dirs import read_cluster
+from pipeline.cluster.log_dirs import read_cluster
 from pipeline.transforms.reassignment import Cluster, Move, plan
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.fill import fill

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
 )
 from kio.schema.errors import ErrorCode
 
-from pipeline.log_dirs import read_cluster
+from pipeline.cluster.log_dirs import read_cluster
 from pipeline.transforms.reassignment import Cluster, Move, plan
 from proxy.wire.api_keys import FETCH
 from tests.support.kafka.admin_requests import ask

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.cli import main
-from pipeline.formats import PACKAGES
+from pipeline.cli.main import main
 from pipeline.schema import EVENT
-from pipeline.session import make_session
+from pipeline.spark.session import make_session
+from pipeline.storage.formats import PACKAGES
 from proxy.demo.embedded_kafka import EmbeddedKafka
 
 QUICK: Final = {

@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from pipeline import schema
-from pipeline.documents import convert, read_yaml
-from pipeline.prices import read_prices
-from pipeline.tenants import read_tenants
+from pipeline.inputs.documents import convert, read_yaml
+from pipeline.inputs.prices import read_prices
+from pipeline.inputs.tenants import read_tenants
 from pipeline.transforms.events import checked_lines
 from pipeline.transforms.reassignment import Cluster, plan
 from proxy.telemetry.usage.events import VERSION, UsageEvent, encode

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from pyspark.sql import SparkSession
 
-from pipeline import cli
+from pipeline.cli import main as cli
 from proxy.demo.children import Children
 from proxy.demo.ports import free_ports
 from tests.support.waiting import wait_until
@@ -79,7 +79,7 @@ def test_the_table_is_the_same(
         *(str(cli.__file__), *map(str, job), str(tmp_path / "cluster")),
     ]
     # The pipeline is installed where the driver and the executors run.
-    root = str(Path(cli.__file__).parents[1])
+    root = str(Path(cli.__file__).parents[2])
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": root}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

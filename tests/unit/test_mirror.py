@@ -1,7 +1,7 @@
 """Each source file has its test file, and each test file has its source file.
 
 `tests/unit/proxy/x/test_y.py`, or several `test_y_<aspect>.py`, test `proxy/x/y.py`; `bench` has the same
-layout. The pipeline's tests share a Spark session: `tests/pipeline/test_y.py` tests `pipeline/x/y.py`.
+layout. The pipeline's tests share a Spark session: `tests/pipeline/x/test_y.py` tests `pipeline/x/y.py`.
 Exceptions are listed here, with the test file that tests them instead, or with the reason.
 """
 
@@ -85,8 +85,8 @@ def pairs() -> frozenset[tuple[Path, Path]]:
         in_folder.setdefault(test.parent, []).append(test)
     found = set()
     for source in sources():
-        pipeline = source.parts[0] == "pipeline"
-        folder = Path("tests/pipeline") if pipeline else Path("tests/unit") / source.parent
+        above = "tests" if source.parts[0] == "pipeline" else "tests/unit"
+        folder = Path(above) / source.parent
         name = f"test_{source.stem}"
         for test in in_folder.get(folder, []):
             if test.stem == name or test.stem.startswith(f"{name}_"):

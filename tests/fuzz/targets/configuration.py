@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from pipeline.errors import InputError
-from pipeline.prices import read_prices
-from pipeline.quota_file import read_quotas as read_quotas_to_replay
+from pipeline.inputs.prices import read_prices
+from pipeline.inputs.quota_file import read_quotas as read_quotas_to_replay
 from proxy.cli.explain import explain
 from proxy.cli.quotas.quota_file import read_quotas, to_yaml
 from proxy.errors import SettingsError

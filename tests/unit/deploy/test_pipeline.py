@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from pipeline.cli import main
+from pipeline.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy/pipeline"

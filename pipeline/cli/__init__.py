@@ -1,0 +1,1 @@
+"""The `quota-pipeline` command."""

@@ -1,0 +1,1 @@
+"""A cluster's brokers: the login, client quotas, partitions and log sizes."""

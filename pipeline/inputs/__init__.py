@@ -1,0 +1,1 @@
+"""The files that users write for a job: quotas, prices, tenants."""

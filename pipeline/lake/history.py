@@ -1,0 +1,116 @@
+"""Tables with an `hour`: Parquet folders under --out, partitioned by `date`, which a run replaces by date.
+
+A run replaces the dates for which it has rows, and, in a window with both ends, all other dates of the window
+too. Of a date that the window covers in part, the hours outside the window stay.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pipeline.storage.dates import DATE, Dates
+from pipeline.storage.filesystem import FilePath, literal
+from pipeline.storage.tables import table_folder
+from pipeline.window import Window
+
+_FOLDER: Final = re.compile(rf"{DATE}=(\d{{4}}-\d\d-\d\d)")
+_OLD_FOLDER: Final = re.compile(rf"\.({DATE}=.*)\.old")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a run wrote: its own rows, as the table has them, and the dates that have no rows after it."""
+
+    folder: str
+    rows: DataFrame
+    removed: list[date]
+
+
+class History:
+    """A table by date, and what a run adds to it. `whole_days`: a row stands for a day."""
+
+    def __init__(
+        self, table: DataFrame, out: str, name: str, window: Window, *, whole_days: bool = False
+    ) -> None:
+        self._table: Final = table.withColumn(DATE, F.col("hour").cast(DATE))
+        self._dates: Final = Dates(window, whole_days)
+        self._folder: Final = FilePath(table.sparkSession, table_folder(out, name))
+        self._aside: Final = self._folder.beside("new")
+
+    def write(self) -> Written:
+        """Write the rows of this run.
+
+        The new dates are written aside. When they are whole, they take the places of the old ones, one after
+        the other. If this process is killed, each date of the table is the old one or the new one; a date
+        that is missing comes back with the next run.
+        """
+        self._repair()
+        self._aside.delete()
+        before = _dates(self._folder)
+        try:
+            by_date = self._table.hint("rebalance", DATE)
+            by_date.write.mode("overwrite").partitionBy(DATE).parquet(str(self._aside))
+            computed = _dates(self._aside)
+            gone = {day for day in before - computed if self._dates.replaces(day)}
+            self._keep_others(before, computed | gone)
+            self._swap(before, gone)
+        except BaseException:
+            self._aside.delete()
+            raise
+        of_run = F.col(DATE).isin(sorted(computed)) & self._dates.has_hour()
+        return Written(str(self._folder), self._read().where(of_run), sorted(gone - _dates(self._folder)))
+
+    def _repair(self) -> None:
+        self._folder.repair()
+        for name in self._folder.names():
+            found = _OLD_FOLDER.fullmatch(name)
+            if found:
+                self._folder.child(found[1]).repair()
+
+    def _keep_others(self, before: set[date], replaced: set[date]) -> None:
+        """Write aside the rows of the table that stay, but whose files do not: the hours outside the window
+        of the replaced dates, and the other dates of a table that is not by date.
+        """
+        if before:
+            edges = self._dates.edges(replaced & before)
+            if not edges:
+                return
+            stays = F.col(DATE).isin(edges) & ~self._dates.has_hour()
+        elif self._folder.has_files(".parquet"):
+            stays = ~(self._dates.are(replaced) & self._dates.has_hour())
+        else:
+            return
+        self._read().where(stays).write.mode("append").partitionBy(DATE).parquet(str(self._aside))
+
+    def _swap(self, before: set[date], gone: set[date]) -> None:
+        after = _dates(self._aside)
+        if before and (before - gone or after):
+            for day in sorted(after):
+                self._aside.child(_folder(day)).replace(self._folder.child(_folder(day)))
+            for day in sorted(gone - after):
+                self._folder.child(_folder(day)).remove()
+            self._aside.delete()
+            return
+        if not after:
+            # Spark reads a table without dates only if it has a file.
+            nothing = self._table.sparkSession.createDataFrame([], self._table.schema)
+            nothing.write.mode("overwrite").parquet(str(self._aside))
+        self._aside.replace(self._folder)
+
+    def _read(self) -> DataFrame:
+        found = self._table.sparkSession.read.schema(self._table.schema).parquet(literal(str(self._folder)))
+        return found.withColumn(DATE, F.col("hour").cast(DATE))
+
+
+def _dates(folder: FilePath) -> set[date]:
+    """The dates that a table has."""
+    found = [_FOLDER.fullmatch(name) for name in folder.names()]
+    return {date.fromisoformat(each[1]) for each in found if each}
+
+
+def _folder(day: date) -> str:
+    return f"{DATE}={day.isoformat()}"

@@ -1,0 +1,137 @@
+"""The Spark session that a job runs in."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from pipeline.errors import PipelineError
+from pipeline.spark.failures import cause_of, log_file
+from pipeline.spark.java_names import remember_names
+from pipeline.storage.formats import PACKAGES
+
+KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+"""Spark's Kafka source for any PySpark 4.0 (their patch releases do not appear together). The first job that
+reads a topic fetches it from Maven Central.
+"""
+SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+LOCAL_SHUFFLE_PARTITIONS: Final = "64"
+"""On one machine. Spark's default of 200 is for clusters; a small job would spend most of its time on them.
+"""
+_FETCH_ATTEMPTS: Final = 3
+"""Ivy, which fetches the source, gives up at the first network error."""
+_JAVA: Final = 17
+_HERE: Final = Path(__file__).parent
+LOCAL: Final = "local[*]"
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""The environment variable that `spark-submit` sets for the Python process that it starts."""
+_ADDED: Final = {
+    "spark.jars.packages": ",",
+    "spark.driver.extraJavaOptions": " ",
+    "spark.sql.extensions": ",",
+}
+"""Settings that are lists, with their separators."""
+_SQL: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # Keep the partitioning of Job.kept_events(), so that most tables need no further shuffle.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
+    # Rows that are in order, as those of deduplicate(), need no hash table.
+    "spark.sql.execution.replaceHashWithSortAgg": "true",
+    # Each column would be made with a look at Python's stack, for errors that name a line of this program.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+"""Settings that jobs rely on."""
+
+
+def make_session(
+    master: str | None = LOCAL,
+    *,
+    kafka: bool = False,
+    packages: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Make a session in UTC. `settings` override the defaults, or add to those of _ADDED. Raises
+    PipelineError.
+
+    `packages`: the Maven coordinates of what the formats of tables need. `master`: None for that of
+    `spark-submit`, which has then started this process, or else LOCAL.
+    """
+    # Spark's workers would otherwise take the first python3 on PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    submitted = SUBMITTED in os.environ
+    if master is None and not submitted:
+        master = LOCAL
+    builder = SparkSession.builder if submitted else SparkSession.builder.appName("quota-pipeline")
+    if master is not None:
+        builder = builder.master(master)
+    wanted = [KAFKA_PACKAGE, *packages] if kafka else list(packages)
+    defaults = _SQL if submitted else _defaults(master or LOCAL, wanted)
+    if SparkSession.getActiveSession() is not None:
+        # The session's owner has chosen its shuffle partitions.
+        defaults = {key: value for key, value in defaults.items() if key != SHUFFLE_PARTITIONS}
+    for key, value in merged(defaults, settings or {}).items():
+        builder = builder.config(key, value)
+    spark = _start(builder, master or "the master of spark-submit", attempts=_FETCH_ATTEMPTS if wanted else 1)
+    remember_names(spark)
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def merged(defaults: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the defaults with the user's settings, which add to lists and override all else."""
+    both = {**defaults, **settings}
+    for key, separator in _ADDED.items():
+        if key in defaults and key in settings:
+            both[key] = f"{defaults[key]}{separator}{settings[key]}"
+    return both
+
+
+def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSession:
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        if attempts > 1 and isinstance(error, PySparkRuntimeError):
+            return _start(builder, master, attempts - 1)
+        raise PipelineError(
+            f"Spark did not start on {master}: {cause_of(error)}; check that Java {_JAVA} or newer is "
+            "installed and the master is reachable. The first run with a kafka:// source, or with a "
+            "format other than Parquet, also needs Maven Central. See the messages of Spark above"
+        ) from error
+
+
+def _defaults(master: str, packages: Sequence[str]) -> dict[str, str]:
+    log = (_HERE / "log4j2.properties").as_uri()
+    settings = {
+        **_SQL,
+        "spark.ui.enabled": "false",
+        # For each query, and each change of its plan, Spark writes a text for its pages, which nobody sees.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.sql.maxToStringFields": "0",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={log} -Dquota.pipeline.log={log_file()}"
+        ),
+    }
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "2g",
+            # On a cluster, the workers' machines may have this package from --py-files only, and not yet.
+            "spark.python.daemon.module": "pipeline.spark.python_daemon",
+            SHUFFLE_PARTITIONS: LOCAL_SHUFFLE_PARTITIONS,
+        }
+    if packages:
+        settings |= {
+            "spark.jars.packages": ",".join(packages),
+            "spark.jars.ivySettings": str(_HERE / "ivysettings.xml"),
+        }
+    return settings
+
+
+if __name__ == "__main__":
+    make_session("local[1]", kafka=True, packages=list(PACKAGES.values())).stop()

@@ -1,0 +1,1 @@
+"""Files and tables: sources of events, and what a job writes."""

@@ -1,0 +1,165 @@
+"""Sources of events: JSON lines, Parquet, or a Kafka topic."""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.errors import InputError
+from pipeline.schema import EVENT, names
+from pipeline.storage.dates import DATE, near
+from pipeline.storage.filesystem import FilePath, literal
+from pipeline.storage.formats import DELTA, ICEBERG, LOGS, PARQUET, format_of
+from pipeline.transforms.duplicates import PLACE, place_in_files, place_in_iceberg, place_in_topic
+from pipeline.transforms.events import checked_lines, checked_rows
+from pipeline.window import ALWAYS, Window
+
+LINES: Final = "lines"
+FILES: Final = "files"
+"""LINES or PARQUET: the files themselves tell, once Spark can list them."""
+FORMATS: Final = (LINES, PARQUET, DELTA, ICEBERG)
+KAFKA: Final = "kafka"
+_KAFKA: Final = re.compile(r"kafka://([^/]+:\d+(?:,[^/]+:\d+)*)/([a-zA-Z0-9._-]{1,249})")
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+)://")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`kind` is one of FORMATS, FILES or KAFKA; `place` is a path, or HOST:PORT of brokers, separated by
+    commas; `settings` are Kafka client settings, such as security.protocol.
+    """
+
+    kind: str
+    place: str
+    topic: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+def parse_source(text: str, settings: tuple[tuple[str, str], ...] = (), form: str | None = None) -> Source:
+    """Parse --events: a local file or folder, a URL that Spark can read, or a Kafka topic.
+
+    `form` is one of FORMATS; None: the files tell.
+    """
+    if not text:
+        raise InputError("--events is empty; it takes a file, a folder or kafka://HOST:PORT/TOPIC")
+    kafka = _KAFKA.fullmatch(text)
+    if kafka:
+        return Source(KAFKA, kafka[1], kafka[2], settings)
+    if text.startswith("kafka:"):
+        raise InputError(f"{text!r} names no topic; write kafka://HOST:PORT/TOPIC")
+    text = local_path(text)
+    if _SCHEME.match(text):
+        return Source(form or FILES, text)
+    path = Path(text)
+    try:
+        if not path.exists():
+            raise InputError(
+                f"{path} does not exist; --events takes a file, a folder or kafka://HOST:PORT/TOPIC"
+            )
+        return Source(form or _local_kind(path), str(path.resolve()))
+    except OSError as error:
+        raise InputError(f"--events {path} cannot be read: {error.strerror}") from error
+
+
+def local_path(text: str) -> str:
+    """Return the path of a file:// URL; other texts stay as they are."""
+    return re.sub("^file:(//)?(?=/)", "", text)
+
+
+def _local_kind(path: Path) -> str:
+    if not path.is_dir():
+        return PARQUET if path.suffix == ".parquet" else LINES
+    for form, log in LOGS.items():
+        if next(path.glob(log), None) is not None:
+            return form
+    return LINES if next(path.rglob("*.parquet"), None) is None else PARQUET
+
+
+def read_checked(spark: SparkSession, source: Source, window: Window = ALWAYS) -> DataFrame:
+    """Read the event columns, `raw`, PLACE, and `reason`, which is null for an event.
+
+    Of a table by date, only dates near the window are read.
+    """
+    if source.kind == FILES:
+        source = replace(source, kind=_kind_of(spark, source.place))
+    if source.kind in (PARQUET, DELTA, ICEBERG):
+        found = _rows(spark, source, window)
+        missing = [name for name in names(EVENT) if name not in found.columns]
+        if missing:
+            raise InputError(
+                f"{source.place} has no usage events: the columns {', '.join(missing)} are missing"
+            )
+        place = place_in_iceberg() if source.kind == ICEBERG else place_in_files()
+        return checked_rows(found.select(*names(EVENT), place.alias(PLACE)))
+    return checked_lines(read_lines(spark, source))
+
+
+def _rows(spark: SparkSession, source: Source, window: Window) -> DataFrame:
+    if source.kind == PARQUET:
+        found = spark.read.parquet(literal(source.place))
+        by_date = any(name.startswith(f"{DATE}=") for name in FilePath(spark, source.place).names())
+    else:
+        found = spark.read.format(source.kind).load(source.place)
+        by_date = True
+    by_date = by_date and dict(found.dtypes).get(DATE) == "date"
+    return found.where(near(window)) if by_date else found
+
+
+def _kind_of(spark: SparkSession, place: str) -> str:
+    files = FilePath(spark, place)
+    if not files.exists():
+        raise InputError(
+            f"{place} does not exist; --events takes a file, a folder or kafka://HOST:PORT/TOPIC"
+        )
+    return format_of(spark, place) or (PARQUET if place.endswith(".parquet") else LINES)
+
+
+def read_lines(spark: SparkSession, source: Source) -> DataFrame:
+    """Read `raw`, the text of each line or record, and PLACE."""
+    if source.kind == LINES:
+        return (
+            spark.read.option("recursiveFileLookup", "true")
+            .text(literal(source.place))
+            .select(F.col("value").alias("raw"), place_in_files().alias(PLACE))
+        )
+    records = (
+        spark.read.format("kafka")
+        .options(**kafka_options(source))
+        .option("startingOffsets", "earliest")
+        .option("endingOffsets", "latest")
+        .load()
+    )
+    return kafka_texts(records)
+
+
+def stream_lines(spark: SparkSession, source: Source, most: int | None = None) -> DataFrame:
+    """Read `raw` and PLACE from a Kafka topic as a stream, with a maximum number of records in a batch."""
+    limit = {} if most is None else {"maxOffsetsPerTrigger": str(most)}
+    return kafka_texts(
+        spark.readStream.format("kafka")
+        .options(**kafka_options(source), **limit)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+
+
+def kafka_options(source: Source) -> dict[str, str]:
+    """Spark's options for the topic. Records that the topic dropped before they were read are an error."""
+    return {
+        "kafka.bootstrap.servers": source.place,
+        "subscribe": source.topic,
+        "failOnDataLoss": "true",
+        "kafka.isolation.level": "read_committed",
+        **{f"kafka.{key}": value for key, value in source.settings},
+    }
+
+
+def kafka_texts(records: DataFrame) -> DataFrame:
+    """The record values as `raw`, and PLACE. A record without a value becomes an empty text, which is not an
+    event.
+    """
+    text = F.coalesce(F.col("value").cast("string"), F.lit(""))
+    return records.select(text.alias("raw"), place_in_topic().alias(PLACE))

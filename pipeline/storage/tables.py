@@ -1,0 +1,182 @@
+"""Tables: Parquet folders under --out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.schema import EVENT, names
+from pipeline.storage.filesystem import FilePath, literal
+from pipeline.storage.observed import Observed
+from pipeline.storage.sources import Source, read_checked
+from pipeline.transforms.duplicates import CONTRADICTED, HASHED, IS_KNOWN, contradictions, deduplicate
+from pipeline.transforms.events import bad, good, span, within
+from pipeline.window import Window
+
+QUARANTINE_TABLE: Final = "quarantine"
+EVENTS_TABLE: Final = "events"
+LATE_TABLE: Final = "late"
+"""Events that a stream received too late for `events/`."""
+_SUCCESS: Final = "_SUCCESS"
+"""The file that Spark adds to a table at the end of a write, also of a write without rows."""
+
+
+def write_table(table: DataFrame, out: str, name: str) -> str:
+    """Write the table, replacing an existing one once the new one is whole; return its folder."""
+    folder = FilePath(table.sparkSession, table_folder(out, name))
+    aside = folder.beside("new")
+    folder.repair()
+    try:
+        table.write.mode("overwrite").parquet(str(aside))
+    except BaseException:
+        aside.delete()
+        raise
+    aside.replace(folder)
+    return str(folder)
+
+
+def append_parquet(rows: DataFrame, out: str, name: str) -> str:
+    """Append rows to a table by date; return its folder."""
+    folder = table_folder(out, name)
+    rows.write.mode("append").partitionBy("date").parquet(folder)
+    return folder
+
+
+def add_distinct(rows: DataFrame, folder: str) -> None:
+    """Append the rows that the table lacks, each once."""
+    fresh = rows.distinct()
+    if has_rows(rows.sparkSession, folder):
+        known = rows.sparkSession.read.parquet(literal(folder))
+        fresh = fresh.join(known, rows.columns, "left_anti")
+    fresh.write.mode("append").parquet(folder)
+
+
+def table_folder(out: str, name: str) -> str:
+    """The folder of a table."""
+    return f"{out.rstrip('/')}/{name}"
+
+
+def events_folder(out: str) -> str:
+    """The folder that `ingest` writes."""
+    return table_folder(out, EVENTS_TABLE)
+
+
+def stream_note(out: str) -> str:
+    """The file that marks the table of events as written by a stream."""
+    return f"{events_folder(out)}/_stream"
+
+
+def is_streamed(spark: SparkSession, out: str) -> bool:
+    """Whether a stream writes the table of events."""
+    return FilePath(spark, stream_note(out)).exists() or has_sink_log(spark, events_folder(out))
+
+
+def has_sink_log(spark: SparkSession, folder: str) -> bool:
+    """Whether the table consists of the files in the list of Spark's file sink, which no job extends."""
+    return FilePath(spark, f"{folder}/_spark_metadata").exists()
+
+
+def is_ingested(spark: SparkSession, out: str) -> bool:
+    """Whether `ingest` writes to the folder, also if it has found no event yet."""
+    folder = events_folder(out)
+    return (
+        has_rows(spark, folder) or is_streamed(spark, out) or FilePath(spark, f"{folder}/{_SUCCESS}").exists()
+    )
+
+
+def has_rows(spark: SparkSession, folder: str) -> bool:
+    """Whether the folder has a table."""
+    return FilePath(spark, folder).has_files(".parquet")
+
+
+def all_events(events: DataFrame) -> DataFrame:
+    """Select every event."""
+    return events
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How many lines or rows were read, how many of them are not events, and how many contradict another
+    event.
+    """
+
+    read: int
+    bad: int
+    contradicting: int
+
+
+class Events:
+    """The events of a source, and its lines or rows that do not count."""
+
+    def __init__(self, spark: SparkSession, source: Source, window: Window) -> None:
+        self._checked: Final = read_checked(spark, source, window)
+        self._window: Final = window
+        self._seen = self._observed()
+        self._selected: DataFrame | None = None
+        self._known: DataFrame | None = None
+        self._doubted: Observed | None = None
+
+    def events(
+        self, some: Callable[[DataFrame], DataFrame] = all_events, known: DataFrame | None = None
+    ) -> DataFrame:
+        """Return each event of the window once, without those that the table `known` has. The first action on
+        the result also counts what is read.
+
+        `some` selects events before duplicates are removed, so that fewer are compared; it must select an
+        event and its duplicate alike.
+        """
+        self._seen = self._observed()
+        self._selected = some(within(good(self._checked), self._window))
+        self._known = known
+        unique = deduplicate(some(within(good(self._seen.table), self._window)), known)
+        self._doubted = Observed(unique, contradicted=F.count_if(CONTRADICTED))
+        found = self._doubted.table
+        return (found if known is None else found.where(~F.col(IS_KNOWN))).select(*names(EVENT), *HASHED)
+
+    def _observed(self) -> Observed:
+        first, end = span(self._window)
+        return Observed(self._checked, read=F.count(F.lit(1)), bad=F.count("reason"), first=first, end=end)
+
+    def period(self) -> Window:
+        """Return the window; an end that it lacks is that of the events. Call it after an action on events(),
+        unless the window has both ends.
+        """
+        start, end = self._window.start_ms, self._window.end_ms
+        if start is not None and end is not None:
+            return self._window
+        seen = self._seen.get()
+        return Window(seen["first"] if start is None else start, seen["end"] if end is None else end)
+
+    def begin_ms(self) -> int | None:
+        """Return the start of the first interval in the window; None if there are no events. Call it after an
+        action on events().
+        """
+        found: int | None = self._seen.get()["first"]
+        return found
+
+    def quarantine(self, out: str, *, add: bool = False) -> Quality:
+        """Write what does not count to the quarantine table; return the counts. Call it after an action on
+        events().
+
+        The table holds the rows of this run, and is removed if there are none. With `add`, or in a folder
+        that `ingest` writes, the rows are appended instead, each (raw, reason) once: such a folder may hold
+        the only copy of the text.
+        """
+        assert self._selected is not None
+        assert self._doubted is not None
+        seen = self._seen.get()
+        found, others = bad(self._checked), None
+        if self._doubted.get()["contradicted"]:
+            others = Observed(contradictions(self._selected, self._known), rows=F.count(F.lit(1)))
+            found = found.unionByName(others.table)
+        folder = table_folder(out, QUARANTINE_TABLE)
+        if seen["bad"] or others is not None:
+            if add or is_ingested(found.sparkSession, out):
+                add_distinct(found, folder)
+            else:
+                write_table(found, out, QUARANTINE_TABLE)
+        elif not add and not is_ingested(found.sparkSession, out):
+            FilePath(found.sparkSession, folder).delete()
+        return Quality(seen["read"], seen["bad"], 0 if others is None else others.get()["rows"])

@@ -1,0 +1,1 @@
+"""Replays events with other quotas."""

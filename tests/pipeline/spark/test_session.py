@@ -1,0 +1,163 @@
+"""The Spark session: its defaults on this machine and on a cluster, and the error if it does not start."""
+
+import os
+import sys
+from typing import Any, Self
+
+import pytest
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from pipeline.errors import PipelineError
+from pipeline.spark import session
+from pipeline.spark.session import (
+    KAFKA_PACKAGE,
+    LOCAL,
+    LOCAL_SHUFFLE_PARTITIONS,
+    SHUFFLE_PARTITIONS,
+    SUBMITTED,
+    make_session,
+)
+
+
+class Builder:
+    """SparkSession and its builder: keeps the settings, and fails so many times."""
+
+    def __init__(self, error: Exception | None = None, failures: int = 0) -> None:
+        self.builder = self
+        self.settings: dict[str, str] = {}
+        self.sparkContext = self._gateway = self._gateway_client = self
+        self.starts = 0
+        self._error = error
+        self._failures = failures
+
+    def getActiveSession(self) -> None:
+        return None
+
+    def master(self, url: str) -> Self:
+        return self.config("spark.master", url)
+
+    def appName(self, name: str) -> Self:
+        return self.config("spark.app.name", name)
+
+    def config(self, key: str, value: str) -> Self:
+        self.settings[key] = value
+        return self
+
+    def getOrCreate(self) -> Self:
+        self.starts += 1
+        if self._error is not None and self.starts <= self._failures:
+            raise self._error
+        return self
+
+    def send_command(self, command: str) -> str:
+        raise NotImplementedError
+
+    def setLogLevel(self, level: str) -> None:
+        self.settings["log level"] = level
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Have sessions made by a builder; PYSPARK_PYTHON is not set."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+
+    def replace(builder: Builder) -> Builder:
+        monkeypatch.setattr(session, "SparkSession", builder)
+        return builder
+
+    return replace
+
+
+def test_times_are_utc_and_workers_run_this_python(use: Any) -> None:
+    builder = use(Builder())
+    make_session("spark://host:7077")
+    assert builder.settings["spark.master"] == "spark://host:7077"
+    assert builder.settings["spark.sql.session.timeZone"] == "UTC"
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert builder.settings["log level"] == "ERROR"
+
+
+def test_the_users_python_is_kept(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(Builder())
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    make_session("spark://host:7077")
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/python"
+
+
+def test_memory_and_shuffle_partitions_of_a_cluster_are_its_own(use: Any) -> None:
+    local, cluster = use(Builder()), Builder()
+    make_session()
+    assert local.settings[SHUFFLE_PARTITIONS] == LOCAL_SHUFFLE_PARTITIONS
+    use(cluster)
+    make_session("spark://host:7077")
+    assert not {SHUFFLE_PARTITIONS, "spark.driver.memory", "spark.driver.host"} & cluster.settings.keys()
+    assert "spark.jars.packages" not in cluster.settings
+
+
+def test_settings_override_the_defaults(use: Any) -> None:
+    builder = use(Builder())
+    make_session(kafka=True, settings={"spark.driver.memory": "7g", "spark.own": "1"})
+    assert (builder.settings["spark.driver.memory"], builder.settings["spark.own"]) == ("7g", "1")
+    assert builder.settings["spark.jars.packages"] == KAFKA_PACKAGE
+
+
+def test_packages_and_java_options_of_the_user_are_added(use: Any) -> None:
+    builder = use(Builder())
+    own = {"spark.jars.packages": "org.example:lake:1", "spark.driver.extraJavaOptions": "-Db=2"}
+    make_session(kafka=True, settings=own)
+    assert builder.settings["spark.jars.packages"] == f"{KAFKA_PACKAGE},org.example:lake:1"
+    options = builder.settings["spark.driver.extraJavaOptions"].split()
+    assert (options[0].partition("=")[0], options[-1]) == ("-Dlog4j2.configurationFile", "-Db=2")
+    builder = use(Builder())
+    make_session(settings=own)
+    assert builder.settings["spark.jars.packages"] == "org.example:lake:1"
+
+
+def test_spark_submit_chooses_the_master_and_the_settings(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = use(Builder())
+    make_session(None)
+    assert builder.settings["spark.master"] == LOCAL
+    monkeypatch.setenv(SUBMITTED, "12345")
+    builder = use(Builder())
+    make_session(None, kafka=True, settings={"spark.own": "1"})
+    assert builder.settings["spark.own"] == "1"
+    assert builder.settings["spark.sql.session.timeZone"] == "UTC"
+    chosen = {
+        "spark.master",
+        "spark.app.name",
+        "spark.driver.host",
+        "spark.driver.memory",
+        SHUFFLE_PARTITIONS,
+    }
+    assert not chosen & builder.settings.keys()
+    builder = use(Builder())
+    make_session("spark://host:7077")
+    assert builder.settings["spark.master"] == "spark://host:7077"
+
+
+def test_fetching_the_source_of_kafka_is_tried_again(use: Any) -> None:
+    error = PySparkRuntimeError("network")
+    builder = use(Builder(error, failures=2))
+    make_session(kafka=True)
+    assert builder.starts == 3
+    for builder, kafka, starts in ((Builder(error, 9), True, 3), (Builder(error, 9), False, 1)):
+        use(builder)
+        with pytest.raises(PipelineError) as failed:
+            make_session("spark://host:7077", kafka=kafka)
+        assert builder.starts == starts
+        assert failed.value.__cause__ is error
+
+
+def test_a_master_that_cannot_be_reached_is_named(use: Any) -> None:
+    use(Builder(ValueError("\n first line\nsecond line"), failures=9))
+    with pytest.raises(PipelineError) as failed:
+        make_session("spark://host:7077", kafka=True)
+    assert "spark://host:7077" in str(failed.value)
+    assert "first line" in str(failed.value)
+    assert "second line" not in str(failed.value)
+
+
+def test_a_session_that_runs_keeps_its_shuffle_partitions(spark: SparkSession) -> None:
+    assert spark.conf.get(SHUFFLE_PARTITIONS) == "1"
+    assert make_session("local[2]", kafka=True).conf.get(SHUFFLE_PARTITIONS) == "1"

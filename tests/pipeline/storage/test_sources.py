@@ -1,0 +1,47 @@
+"""Sources: what --events means."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.storage.formats import PARQUET
+from pipeline.storage.sources import FILES, KAFKA, LINES, Source, kafka_options, parse_source
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("kafka://k:9092/usage", Source(KAFKA, "k:9092", "usage")),
+        ("kafka://k:9092,[::1]:9093/usage-1.x_y", Source(KAFKA, "k:9092,[::1]:9093", "usage-1.x_y")),
+        ("s3a://bucket/events", Source(FILES, "s3a://bucket/events")),
+        ("s3a://bucket/usage.parquet/", Source(FILES, "s3a://bucket/usage.parquet/")),
+        ("hdfs://bucket/usage.jsonl", Source(FILES, "hdfs://bucket/usage.jsonl")),
+    ],
+)
+def test_places_that_are_not_local(text: str, source: Source) -> None:
+    assert parse_source(text) == source
+
+
+def test_a_local_folder_is_what_it_has(tmp_path: Path) -> None:
+    lines, table = tmp_path / "lines", tmp_path / "table"
+    for file in (lines / "a.jsonl", table / "date=2026-01-01/part.parquet"):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    assert parse_source(str(lines)) == Source(LINES, str(lines))
+    for url in (f"file://{table}", f"file:{table}"):
+        assert parse_source(url) == Source(PARQUET, str(table))
+    assert parse_source(str(table), form=LINES) == Source(LINES, str(table))
+
+
+@pytest.mark.parametrize("text", ["kafka://k:9092", "kafka://k/usage", "/no/such/folder"])
+def test_no_source(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_source(text)
+
+
+def test_the_clients_settings_are_kafkas() -> None:
+    """A topic that has dropped records is an error, and aborted ones are not read."""
+    options = kafka_options(Source(KAFKA, "k:9092", "usage", (("security.protocol", "SSL"),)))
+    assert options["kafka.security.protocol"] == "SSL"
+    assert (options["failOnDataLoss"], options["kafka.isolation.level"]) == ("true", "read_committed")
