@@ -151,8 +151,6 @@ class Replication(Quota):
             return
         waiter = self._shared.waiter(who)
         waiter.fetches(now)
-        if waiter.may_start(now):
-            _move_new_replica_first(items, waiting)
         self._share_out(plan, items, waiting, who, waiter, now)
 
     def _replica(self, item: FetchItem, now: float) -> Replica:
@@ -184,12 +182,12 @@ class Replication(Quota):
         grants = Grants(now)
         paced = self._shared.limits.settings.algorithm.paced
         budget = FetchBudget(self._shared.ahead(waiter, now), now)
-        may_start = waiter.may_start(now)
+        starts = _starts(items, replicas, waiter, now)
         start_at = waiter.start_at(now)
         for at, replica in enumerate(replicas):
             item = items[at]
-            starts = paced and replica.bytes == 0
-            if starts and not may_start:
+            new = paced and replica.bytes == 0
+            if new and starts == 0:
                 plan.omit(item, start_at)
                 if replica.omitted_since == 0.0:
                     replica.omit([], now)
@@ -204,9 +202,9 @@ class Replication(Quota):
                 replica.omit(lacking, now)
                 continue
             replica.omitted_since = 0.0
-            if starts:
+            if new:
                 waiter.start(now)
-                may_start = False
+                starts -= 1
             share = max(budget.left / (len(replicas) - at), PIECE_BYTES)
             self._grant(plan, item, replica, min(budget.left, share, item.max_bytes), grants, now)
         waiter.throttles = list(budget.exhausted)
@@ -247,7 +245,7 @@ class Replication(Quota):
         if request.replica_id < 0:
             return ALLOW
         grants = self._take_back(who, now)
-        self._record(request, response.items, now)
+        self._record(request, response.items, who, now)
         if grants is not None:
             if not response.partial:
                 _learn(grants, response.items)
@@ -256,12 +254,13 @@ class Replication(Quota):
 
     def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
         if request.replica_id >= 0:
-            self._record(request, items, now)
+            self._record(request, items, who, now)
         return ALLOW
 
-    def _record(self, request: RequestView, items: list[Item], now: float) -> None:
+    def _record(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
         shared = self._shared
         follower = request.replica_id
+        began = 0
         for item in items:
             if item.size > 0 and item.topic:
                 replica = shared.replicas.get((follower, item.topic, item.partition))
@@ -269,7 +268,10 @@ class Replication(Quota):
                 for throttle in shared.throttles_of(self.node_id, follower, item.topic, item.partition, now):
                     throttle.record(item.size, in_sync, now)
                 if replica is not None:
+                    began += replica.starts
                     replica.got(item.size)
+        if began > 0:
+            shared.waiter(who).began(began)
 
     def shared_buckets(self, now: float) -> list[Bucket]:
         return self._shared.shared_buckets(self.node_id, now)
@@ -288,13 +290,22 @@ class Replication(Quota):
                 gone.end()
 
 
-def _move_new_replica_first(items: list[FetchItem], replicas: list[Replica]) -> None:
-    """Move the first replica that has not started to the front, so that the others cannot starve it."""
+def _starts(items: list[FetchItem], replicas: list[Replica], waiter: Waiter, now: float) -> int:
+    """Return how many replicas may start. If any may, the first that has not started moves to the front, so
+    that the others cannot starve it.
+    """
     for at, replica in enumerate(replicas):
-        if replica.starts:
+        if not replica.starts:
+            continue
+        spare = True
+        for throttle in replica.throttles:
+            spare = spare and throttle.has_spare(now)
+        starts = waiter.starts(now, spare)
+        if starts > 0:
             items.insert(0, items.pop(at))
             replicas.insert(0, replicas.pop(at))
-            return
+        return starts
+    return 0
 
 
 def _learn(grants: Grants, items: list[Item]) -> None:

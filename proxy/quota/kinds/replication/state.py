@@ -20,6 +20,8 @@ GRACE_SECONDS: Final = 1.0
 not fetched by then, and others must not wait for it."""
 MOST_PAUSE_SECONDS: Final = 0.5
 """The longest pause after a replica started: a follower with a slow disk still starts two per second."""
+LONGEST_START_SECONDS: Final = 0.01
+"""As many replicas start with one fetch as a follower starts in this time. In-sync replicas wait so long."""
 
 
 @final
@@ -30,9 +32,12 @@ class Waiter:
     thread that fetches all replicas of the leader. Meanwhile in-sync replicas wait too, and with them produce
     requests with acks=all: for a second, with twenty replicas at once. So replicas start one by one, with a
     pause after each that is as long as the follower took.
+
+    A move of many small replicas would be slower than its throttle. If the throttle has bytes to spare,
+    there is no pause, and several replicas start with one fetch if the follower is fast.
     """
 
-    __slots__ = ("_start_at", "_started_at", "ready_at", "served_at", "throttles")
+    __slots__ = ("_at_once", "_began", "_start_at", "_started_at", "ready_at", "served_at", "throttles")
 
     def __init__(self, served_at: float) -> None:
         self.served_at = served_at
@@ -44,20 +49,38 @@ class Waiter:
         self._started_at = 0.0
         """When the fetch in flight was granted, if a replica starts with it; otherwise 0.0."""
         self._start_at = 0.0
+        self._began = 0
+        """The replicas that got their first bytes with that fetch."""
+        self._at_once = 1
+        """The number of replicas that may start with one fetch."""
 
     def fetches(self, now: float) -> None:
         """Note a fetch: the follower has written the last response."""
         if self._started_at > 0.0:
-            self._start_at = now + min(now - self._started_at, MOST_PAUSE_SECONDS)
+            took = now - self._started_at
+            self._start_at = now + min(took, MOST_PAUSE_SECONDS)
             self._started_at = 0.0
+            if self._began > 0:
+                in_time = int(self._began * LONGEST_START_SECONDS / max(took, 1e-4))
+                # One quick start says little of the next ones.
+                self._at_once = max(min(in_time, 2 * self._began), 1)
 
-    def may_start(self, now: float) -> bool:
-        """Whether a replica may start."""
-        return self._started_at == 0.0 and now >= self._start_at
+    def starts(self, now: float, spare: bool) -> int:
+        """The number of replicas that may start. `spare`: the throttles have bytes to spare."""
+        if self._started_at > 0.0:
+            return 0
+        if spare:
+            return self._at_once
+        return 1 if now >= self._start_at else 0
 
     def start(self, now: float) -> None:
-        """Note that a replica starts."""
+        """Note that a replica starts with the fetch."""
         self._started_at = now
+        self._began = 0
+
+    def began(self, replicas: int) -> None:
+        """Note how many replicas got their first bytes."""
+        self._began += replicas
 
     def start_at(self, now: float) -> float:
         """When the next replica may start."""

@@ -129,6 +129,11 @@ class Throttle:
             return math.inf
         return math.inf if self._rate.measure(now) <= self.limit and self.limit > 0.0 else 0.0
 
+    def has_spare(self, now: float) -> bool:
+        """Whether half of the burst is left: those that fetch use less than the limit."""
+        tokens = self._tokens()
+        return tokens is not None and self._burst > 0.0 and tokens.measure(now) >= self._burst * 0.5
+
     def lacks(self, size: float, ahead: int, now: float) -> bool:
         """Whether the tokens are too few for a size, if a step is left for each of the connections `ahead`.
 

@@ -60,9 +60,30 @@ def test_replicas_start_one_by_one():
     paced(run([fetcher], SECONDS))
     assert len(fetcher.began) == 20
     pauses = [after - before for before, after in pairwise(fetcher.began)]
-    assert min(pauses) >= 0.08
+    assert min(pauses) >= 0.04
+    assert min(pauses[2:]) >= 0.08, "half of the burst is used"
     assert max(fetcher.began) < START + 3.0
     assert max(copy.longest_wait for copy in fetcher.copies) < 3.0
+
+
+@pytest.mark.parametrize(("count", "size", "seconds_to_begin"), [(100, 200_000, 0.04), (600, 10_000, 0.001)])
+@pytest.mark.parametrize("limits", [throttled(RATE), throttled(RATE, RATE)])
+def test_many_small_replicas_move_at_the_rate(limits, count, size, seconds_to_begin):
+    """Their starts do not slow the move down."""
+    fetcher = Fetcher(quotas(limits, [1])[1], 2, copies(2, count, size), seconds_to_begin=seconds_to_begin)
+    came = run([fetcher], SECONDS)
+    assert sum(size for _, size in came) == count * size
+    assert came[-1][0] <= count * size / RATE
+    assert max(by_second(came, SECONDS)) <= 2.1 * RATE
+
+
+def test_a_throttle_with_bytes_to_spare_for_one_side_only_does_not_hurry() -> None:
+    """The follower's limit binds the move, and the leader's has bytes to spare."""
+    quota = quotas(throttled(10 * RATE, RATE), [1])[1]
+    fetcher = Fetcher(quota, 2, copies(2, 20, PLENTY), seconds_to_begin=0.04)
+    paced(run([fetcher], SECONDS))
+    pauses = [after - before for before, after in pairwise(fetcher.began)]
+    assert min(pauses[2:]) >= 0.08
 
 
 def test_a_replica_without_records_does_not_block_others_from_starting():

@@ -8,6 +8,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.state import (
     GRACE_SECONDS,
+    LONGEST_START_SECONDS,
     MOST_PAUSE_SECONDS,
     SEEN_SECONDS,
     ReplicationState,
@@ -50,13 +51,43 @@ class TestWaiter:
     def test_replicas_start_one_by_one(self):
         """The pause after a start is as long as the follower took over it."""
         waiter = Waiter(0.0)
-        assert waiter.may_start(10.0)
+        assert waiter.starts(10.0, spare=False) == 1
         waiter.start(10.0)
-        assert not waiter.may_start(10.1)
+        assert waiter.starts(10.1, spare=True) == 0
         waiter.fetches(10.2)
-        assert not waiter.may_start(10.3)
+        assert waiter.starts(10.3, spare=False) == 0
         assert waiter.start_at(10.3) == pytest.approx(10.4)
-        assert waiter.may_start(10.4)
+        assert waiter.starts(10.4, spare=False) == 1
+
+    def test_there_is_no_pause_while_the_throttle_has_bytes_to_spare(self):
+        waiter = Waiter(0.0)
+        waiter.start(10.0)
+        waiter.began(1)
+        waiter.fetches(10.2)
+        assert waiter.starts(10.2, spare=True) == 1
+        assert waiter.starts(10.2, spare=False) == 0
+
+    def test_a_fast_follower_starts_several_with_one_fetch_and_a_slow_one_does_not(self):
+        """At most as many as take LONGEST_START_SECONDS, and twice as many as before."""
+        waiter, now, found = Waiter(0.0), 10.0, []
+        quick = LONGEST_START_SECONDS / 20.1
+        for seconds_each in [quick] * 6 + [0.04] * 2:
+            starts = waiter.starts(now, spare=True)
+            found.append(starts)
+            for _ in range(starts):
+                waiter.start(now)
+            waiter.began(starts)
+            now += starts * seconds_each
+            waiter.fetches(now)
+        assert found == [1, 2, 4, 8, 16, 20, 20, 1]
+        assert waiter.starts(now + 10.0, spare=False) == 1
+
+    def test_a_start_that_brings_nothing_says_nothing(self):
+        waiter = Waiter(0.0)
+        for now in (10.0, 11.0, 12.0):
+            waiter.start(now)
+            waiter.fetches(now)
+        assert waiter.starts(13.0, spare=True) == 1
 
     def test_a_slow_follower_starts_two_replicas_per_second(self):
         waiter = Waiter(0.0)
@@ -67,7 +98,7 @@ class TestWaiter:
     def test_a_fetch_without_a_start_makes_no_pause(self):
         waiter = Waiter(0.0)
         waiter.fetches(10.0)
-        assert waiter.may_start(10.0)
+        assert waiter.starts(10.0, spare=False) == 1
         assert waiter.start_at(10.0) == 10.0
 
 
