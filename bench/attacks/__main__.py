@@ -2,24 +2,26 @@
 
 It runs on a real Kafka with the proxy before it. The neighbour produces 200 bytes every 5 ms. Calm phases
 alternate with attacks, so that other load on the machine affects both; the figures are those of the attack,
-and how many times the calm ones they are. With --native the same is measured without the proxy.
+and how many times the calm ones they are. With --native the same is measured without the proxy. With --turns
+it measures the CPU time of the turns of the proxy's event loop instead, which other load hardly changes.
 """
 
 import argparse
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import datetime
 from typing import Final
 
-from confluent_kafka import TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.attacks.attacker import attacking
 from bench.attacks.catalogue import ATTACKS, Target
 from bench.attacks.frames import CLIENT_ID
 from bench.attacks.neighbour import Neighbour, latencies
-from bench.attacks.report import NATIVE, PROXY, Measured, report
+from bench.attacks.report import NATIVE, PROXY, Measured, report, report_turns
+from bench.attacks.turns import LoopTurns
 from bench.page import Page
 from bench.peers.tls import make_certificate
 from proxy.demo.embedded_kafka import EmbeddedKafka
@@ -28,13 +30,17 @@ from proxy.demo.ports import free_port_range
 
 TOPIC: Final = "attacked"
 WARM_UP_SECONDS: Final = 3.0
+ANY_RATE: Final = 1e12
 
 
-def measure(name: str, where: str, target: Target, seconds: float, rounds: int) -> Measured:
+def measure(
+    name: str, where: str, target: Target, seconds: float, rounds: int, turns: LoopTurns | None
+) -> Measured:
     """Alternate calm phases with an attack."""
     calm: list[float] = []
     attacked: list[float] = []
     responses = ends = 0
+    before = [] if turns is None else turns.read()
     with Neighbour(target.port, TOPIC) as neighbour:
         neighbour.measure(WARM_UP_SECONDS / 3)
         for _ in range(rounds):
@@ -45,12 +51,29 @@ def measure(name: str, where: str, target: Target, seconds: float, rounds: int) 
                 responses += done.responses.value
                 ends += done.ends.value
             neighbour.measure(WARM_UP_SECONDS / 3)
-    return Measured(name, where, latencies(calm), latencies(attacked), responses, ends)
+    counted = None if turns is None else turns.since(before)
+    return Measured(name, where, latencies(calm), latencies(attacked), responses, ends, counted)
+
+
+def topic_id(admin: AdminClient) -> bytes:
+    """Return the id of TOPIC, as soon as the broker that is asked knows the new topic."""
+    while True:
+        try:
+            described = admin.describe_topics(TopicCollection([TOPIC]))[TOPIC].result(60)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            continue
+        halves = (
+            described.topic_id.get_most_significant_bits(),
+            described.topic_id.get_least_significant_bits(),
+        )
+        return b"".join(int(half).to_bytes(8, "big", signed=True) for half in halves)
 
 
 @contextmanager
-def targets(native: bool, request_percentage: float | None) -> Iterator[dict[str, Target]]:
-    """Start Kafka and the proxy; yield the targets of the attacks."""
+def targets(options: argparse.Namespace) -> Iterator[tuple[dict[str, Target], LoopTurns | None]]:
+    """Start Kafka and the proxy; yield the targets of the attacks, and the turns if they are counted."""
     tls = free_port_range(10)
     with EmbeddedKafka() as kafka:
         made = make_certificate(kafka.folder)
@@ -65,22 +88,29 @@ def targets(native: bool, request_percentage: float | None) -> Iterator[dict[str
         }
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(60)
-        described = admin.describe_topics(TopicCollection([TOPIC]))[TOPIC].result(60)
-        topic_id = int(described.topic_id.get_most_significant_bits()) % (1 << 64)
-        low = int(described.topic_id.get_least_significant_bits()) % (1 << 64)
-        raw = topic_id.to_bytes(8, "big") + low.to_bytes(8, "big")
+        raw = topic_id(admin)
         limits: list[dict[str, object]] = [
-            {"entity": {"user": "<default>"}, "producer_byte_rate": 1e12, "consumer_byte_rate": 1e12},
+            {"entity": {"user": "<default>"}, "producer_byte_rate": ANY_RATE, "consumer_byte_rate": ANY_RATE},
         ]
-        if request_percentage is not None:
+        if options.request_percentage is not None:
             attacker = {"client-id": CLIENT_ID}
-            limits.append({"entity": attacker, "request_percentage": request_percentage})
-        with EmbeddedProxy(kafka.bootstrap, kafka.folder, limits, [listener]) as proxy:
+            limits.append({"entity": attacker, "request_percentage": options.request_percentage})
+        more: dict[str, object] = {}
+        usage: dict[str, object] | None = None
+        if options.all_kinds:
+            rates = dict.fromkeys(("producer.byte.rate", "consumer.byte.rate"), ANY_RATE)
+            more["topics"] = {"<default>": rates}
+            usage = {"files": {"folder": str(kafka.folder / "usage")}}
+        turns = LoopTurns(kafka.folder) if options.turns else None
+        with ExitStack() as stack:
+            with nullcontext() if turns is None else turns.preloaded():
+                started = EmbeddedProxy(kafka.bootstrap, kafka.folder, limits, [listener], more, usage)
+                proxy = stack.enter_context(started)
             port = int(proxy.bootstrap.rpartition(":")[2])
             found = {PROXY: Target(port, TOPIC, raw, tls)}
-            if native:
+            if options.native:
                 found[NATIVE] = Target(kafka.port(1), TOPIC, raw)
-            yield found
+            yield found, turns
 
 
 def main() -> None:
@@ -89,21 +119,24 @@ def main() -> None:
     parser.add_argument("attacks", nargs="*", choices=[[], *ATTACKS], default=[], help="all by default")
     parser.add_argument("--native", action="store_true", help="also measure without the proxy")
     parser.add_argument("--request-percentage", type=float, help="the attacker's quota; none by default")
+    parser.add_argument("--turns", action="store_true", help="measure the turns of the proxy's event loop")
+    parser.add_argument("--all-kinds", action="store_true", help="with quotas of topics, and usage events")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each phase")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--name", default=f"attacks-{datetime.now():%Y%m%d-%H%M%S}")
     options = parser.parse_args()
     page = Page()
     figures = []
-    with targets(options.native, options.request_percentage) as found:
+    form = report_turns if options.turns else report
+    with targets(options) as (found, turns):
         # The proxy is first: a direct attack keeps the broker busy beyond its end.
         for where, target in found.items():
             for name in options.attacks or ATTACKS:
                 if where == NATIVE and name == "tls_handshakes":
                     continue
-                figures.append(measure(name, where, target, options.seconds, options.rounds))
-                print("\n".join(report(figures[-1:])[2:3]), f"load {os.getloadavg()[0]:.1f}", flush=True)
-    page.save(options.name, report(figures))
+                figures.append(measure(name, where, target, options.seconds, options.rounds, turns))
+                print("\n".join(form(figures[-1:])[2:3]), f"load {os.getloadavg()[0]:.1f}", flush=True)
+    page.save(options.name, form(figures))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,11 @@ class Flood:
     """Each connection makes a TLS handshake and ends, without a request."""
 
 
+def nothing(target: Target) -> Flood:
+    """No attack: what the other figures must be compared with."""
+    return Flood([], connections=0)
+
+
 def describe_client_quotas(target: Target) -> Flood:
     """DescribeClientQuotas with 200,000 filter components, 1 MiB: the proxy takes no larger one."""
     return Flood([frames.describe_client_quotas(200_000)], connections=2)
@@ -152,6 +157,7 @@ Attack = Callable[[Target], Flood]
 ATTACKS: Final[dict[str, Attack]] = {
     attack.__name__: attack
     for attack in (
+        nothing,
         describe_client_quotas,
         alter_client_quotas,
         fetch,

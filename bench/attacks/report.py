@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.attacks.neighbour import Latencies
+from bench.attacks.turns import TurnTimes
 
 NATIVE: Final = "Kafka"
 PROXY: Final = "proxy"
@@ -23,6 +24,8 @@ class Measured:
     attacked: Latencies
     responses: int
     ends: int
+    turns: TurnTimes | None = None
+    """Those of the proxy's event loop; None if they were not counted."""
 
 
 def report(figures: Sequence[Measured]) -> list[str]:
@@ -42,4 +45,20 @@ def report(figures: Sequence[Measured]) -> list[str]:
             missed.append(one.attack)
     target = f"p99 of at most {MAX_RATIO} times the calm one, and no latency over {MAX_MS:.0f} ms"
     lines += ["", f"- {target}: " + (f"missed by {', '.join(missed)}" if missed else "met")]
+    return lines
+
+
+def report_turns(figures: Sequence[Measured]) -> list[str]:
+    """Format the turns of the event loop as Markdown."""
+    lines = [
+        "| attack | turns | half of the CPU in turns up to, ms | p99 ms | tenth longest ms | longest ms |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for one in figures:
+        found = one.turns
+        if found is not None:
+            lines.append(
+                f"| {one.attack} | {found.count} | {found.busy_ms:.2f} | {found.p99_ms:.2f} "
+                f"| {found.tenth_ms:.2f} | {found.longest_ms:.2f} |"
+            )
     return lines

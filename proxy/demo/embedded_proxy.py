@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 import yaml
@@ -36,7 +37,7 @@ class ProxyFailed(QuotaProxyError):
 
 class EmbeddedProxy:
     """`upstream` is the cluster's bootstrap.servers, `clients` the configuration's quotas.clients,
-    `more_listeners` further ones, such as one for replication.
+    `more_listeners` further ones, such as one for replication, `more_quotas` the other keys of `quotas`.
 
     The configuration and the log go into `folder`.
     """
@@ -47,6 +48,8 @@ class EmbeddedProxy:
         folder: Path,
         clients: Sequence[Mapping[str, object]],
         more_listeners: Sequence[Mapping[str, object]] = (),
+        more_quotas: Mapping[str, object] = MappingProxyType({}),
+        usage: Mapping[str, object] | None = None,
     ) -> None:
         first = free_port_range(2 + _BROKER_PORTS)
         self.bootstrap = f"{_HOST}:{first}"
@@ -69,9 +72,12 @@ class EmbeddedProxy:
             "quotas": {
                 "clients": [dict(each) for each in clients],
                 "changes": {"without_authorizer": "loopback"},
+                **more_quotas,
             },
             "limits": {"max_connections": 200, "drain_seconds": 2},
         }
+        if usage is not None:
+            self._settings["usage"] = dict(usage)
         self._children = Children()
         self._process: subprocess.Popen[str] | None = None
 
