@@ -36,7 +36,8 @@ MISSING: Final = (
 def main() -> int:
     arguments = _arguments()
     if arguments.inside:
-        _guided(*arguments.targets, arguments.libfuzzer)
+        (target,) = arguments.targets
+        _guided(target, arguments.libfuzzer)
         return 0
     guided = not arguments.mutate and importlib.util.find_spec("atheris") is not None
     if not guided and not arguments.mutate:

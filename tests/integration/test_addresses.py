@@ -14,12 +14,12 @@ from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.ports import free_port_range
+from proxy.wire.api_keys import DESCRIBE_CLUSTER, FETCH, FIND_COORDINATOR, METADATA, PRODUCE, SHARE_FETCH
 from tests.support.kafka.addresses import addresses, leaked
 from tests.support.kafka.clients import CLIENTS, Confluent
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.tap import ADVERTISED_HOST, Tap
 from tests.support.kafka.topics import make_topic
-from tests.support.messages import requests
 from tests.support.messages.kio_messages import is_without_endpoints, versions
 from tests.support.messages.requests import (
     batch,
@@ -109,19 +109,19 @@ def test_admin_tools_see_only_the_proxy(kafka_cluster: EmbeddedKafka, proxy: Pro
     kafka_cluster.run_tool("kafka-console-share-consumer", *of_server, *share, check=False)
 
 
-@pytest.mark.parametrize("version", versions(requests.METADATA))
+@pytest.mark.parametrize("version", versions(METADATA))
 def test_metadata(version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap) -> None:
     response = _ask(proxy.bootstrap_port, metadata(version=version))
     assert addresses(response) == _proxys(kafka_cluster)
 
 
-@pytest.mark.parametrize("version", versions(requests.DESCRIBE_CLUSTER))
+@pytest.mark.parametrize("version", versions(DESCRIBE_CLUSTER))
 def test_describe_cluster(version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap) -> None:
     response = _ask(proxy.bootstrap_port, describe_cluster(version))
     assert addresses(response) == _proxys(kafka_cluster)
 
 
-@pytest.mark.parametrize("version", versions(requests.FIND_COORDINATOR))
+@pytest.mark.parametrize("version", versions(FIND_COORDINATOR))
 def test_find_coordinator(version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap) -> None:
     def found() -> set[tuple[int, str, int]]:
         places = addresses(_ask(proxy.bootstrap_port, find_coordinator("a group", version=version)))
@@ -132,7 +132,7 @@ def test_find_coordinator(version: int, kafka_cluster: EmbeddedKafka, proxy: Pro
     assert places < _proxys(kafka_cluster)
 
 
-@pytest.mark.parametrize("version", range(ENDPOINTS_OF_PRODUCE_FROM, versions(requests.PRODUCE)[-1] + 1))
+@pytest.mark.parametrize("version", range(ENDPOINTS_OF_PRODUCE_FROM, versions(PRODUCE)[-1] + 1))
 def test_produce_to_the_wrong_broker(
     version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap
 ) -> None:
@@ -143,7 +143,7 @@ def test_produce_to_the_wrong_broker(
     assert addresses(response) == {(leader, ADVERTISED_HOST, _port(leader))}
 
 
-@pytest.mark.parametrize("version", range(ENDPOINTS_OF_FETCH_FROM, versions(requests.FETCH)[-1] + 1))
+@pytest.mark.parametrize("version", range(ENDPOINTS_OF_FETCH_FROM, versions(FETCH)[-1] + 1))
 def test_fetch_from_the_wrong_broker(
     version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap
 ) -> None:
@@ -153,7 +153,7 @@ def test_fetch_from_the_wrong_broker(
     assert addresses(response) == {(leader, ADVERTISED_HOST, _port(leader))}
 
 
-@pytest.mark.parametrize("version", versions(requests.SHARE_FETCH))
+@pytest.mark.parametrize("version", versions(SHARE_FETCH))
 def test_share_fetch_from_the_wrong_broker(
     version: int, kafka_cluster: EmbeddedKafka, proxy: ProxyProcess, tap: Tap
 ) -> None:
@@ -179,7 +179,7 @@ def test_a_large_response_with_endpoints_at_its_end(
     with RawClient(kafka_cluster.port(other)) as client:
         for _ in range(3):
             client.ask(produce(large, batch([b"x" * 900_000])))
-    version = versions(requests.FETCH)[-1]
+    version = versions(FETCH)[-1]
     of_large, of_wrong = (
         fetch(name, version=version, topic_id=topic_id, max_bytes=8 << 20)
         for name, topic_id in ((large, large_id), (wrong, wrong_id))

@@ -80,7 +80,8 @@ def test_families_and_labels(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
 def test_open_metrics(proxy: ProxyProcess) -> None:
     status, text = proxy.get("/metrics", {"Accept": "application/openmetrics-text; version=1.0.0"})
     assert status == 200
-    assert PREFIX + "requests" in {family.name for family in text_string_to_metric_families(text)}
+    families = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    assert PREFIX + "requests" in {family.name for family in families}
 
 
 def test_bytes_of_a_client(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
@@ -243,7 +244,8 @@ def test_a_quota_is_set_explained_and_returned_to_the_file(
     assert change({"entity": {"user": "alice"}, "values": {"producer_byte_rate": 7}})[0] == 200
     wait_until(lambda: explained(topic=topic)["producer.byte.rate"] == "9", "the change at every worker")
     wait_until(lambda: explained(user="alice")["producer_byte_rate"] == 7, "the change at every worker")
-    command = [COMMAND, "explain", "--admin", f"http://{HOST}:{proxy.admin_port}", "--topic", topic]
+    address = f"http://{HOST}:{proxy.admin_port}"
+    command: list[str | Path] = [COMMAND, "explain", "--admin", address, "--topic", topic]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert f"producer.byte.rate: 9 of topic {topic}" in printed.splitlines()
     assert change({"entity": {"topic": topic}, "back_to_file": True})[0] == 200

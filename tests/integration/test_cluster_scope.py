@@ -50,9 +50,10 @@ def set_rate(proxy: ProxyProcess, topic: str, rate: int) -> None:
 
 def share(proxy: ProxyProcess, kind: str) -> float:
     """The part of the limit that the proxy may use; 0.0 before it has the bucket."""
-    (found,) = [bucket for bucket in proxy.buckets() if bucket["kind"] == kind] or [None]
-    if found is None:
+    buckets = [bucket for bucket in proxy.buckets() if bucket["kind"] == kind]
+    if not buckets:
         return 0.0
+    (found,) = buckets
     assert (found["broker"], found["scope"], found["limit"]) == (None, "cluster", LIMIT)
     return float(found["share"])
 
@@ -87,7 +88,7 @@ def test_one_limit_over_brokers_and_proxies(kafka_cluster: EmbeddedKafka, run_pr
     }
     proxies = [run_proxy(kafka_cluster.bootstrap, settings=settings) for _ in range(2)]
     for proxy in proxies:
-        wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 2, "both proxies")  # type: ignore[misc]
+        wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 2, "both proxies")
     set_rate(proxies[0], TOPIC, LIMIT)
     with ExitStack() as stack:
         for proxy in proxies:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -16,7 +17,6 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
-from confluent_kafka.error import KafkaException
 from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
@@ -128,7 +128,7 @@ def test_the_default_topic(
     """kafka-configs 4 alters the default topic, but rejects its name when it describes; 3.9 does both."""
     default = ("--entity-type", "topics", "--entity-name", "<default>")
 
-    def set_default(operation: int, **tools: str) -> None:
+    def set_default(operation: int, **tools: Any) -> None:
         if cluster.version.startswith("3."):
             request = incremental_request([(DEFAULT_TOPIC, [(RATE, operation, "777")])])
             assert results(ask(proxy.broker_port(1), request)) == [(DEFAULT_TOPIC, ErrorCode.none, None)]

@@ -123,7 +123,7 @@ def test_permissive_versions_do_both_and_wait(kafka: EmbeddedKafka, proxy: Proxy
     port = proxy.broker_port(1)
     for client_id, request in (
         ("permissive-create", create_topics(topics, 5)),
-        ("permissive-delete", delete_topics(topics, 4)),
+        ("permissive-delete", delete_topics(list(topics), 4)),
     ):
         response = ask(port, request, client_id)
         assert _codes(response) == [0, 0]

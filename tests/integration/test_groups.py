@@ -82,7 +82,7 @@ def test_a_share_group_divides_the_messages(kafka: EmbeddedKafka, proxy: ProxyPr
             for consumer in (first, second):
                 messages = consumer.poll(0.2)
                 assert all(message.error() is None for message in messages)
-                got.extend(number(message.value()) for message in messages)
+                got.extend(number(message.value() or b"") for message in messages)
             return len(got) >= COUNT
 
         Confluent().send(proxy.bootstrap, group, COUNT)

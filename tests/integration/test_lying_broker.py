@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import pytest
@@ -25,7 +25,7 @@ METRIC = "quota_proxy_broker_addresses_rejected_total"
 class LyingBroker(MetadataBroker):
     """Names nodes 2 and 3 at the trap in metadata, and node 4 as a coordinator."""
 
-    newest: ClassVar[Mapping[int, int]] = {METADATA: 12, FIND_COORDINATOR: 4}
+    newest: ClassVar[dict[int, int]] = {METADATA: 12, FIND_COORDINATOR: 4}
 
     def __init__(self, trap: tuple[str, int]) -> None:
         super().__init__()

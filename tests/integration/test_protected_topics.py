@@ -99,10 +99,10 @@ def test_a_transaction_leaves_nothing_that_keeps_a_proxy_from_loading(
     producer = Confluent().producer(front.bootstrap, transactional_id="protected", linger_ms=0)
     producer.init_transactions(30.0)
     producer.begin_transaction()
-    errors: list[KafkaError] = []
+    errors: list[KafkaError | None] = []
     producer.produce(STORE, FORGED, on_delivery=lambda error, _: errors.append(error))
     producer.flush(30.0)
-    assert [error.code() for error in errors] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+    assert [error and error.code() for error in errors] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
     before = size_of(kafka, STORE)
     producer.abort_transaction(30.0)
     wait_until(lambda: size_of(kafka, STORE) > before, "the transaction's marker")

@@ -27,7 +27,7 @@ SIZE: Final = 1000
 EXPIRE_MS: Final = 3000
 FAILED: Final = 4000
 """How many messages have to fail before a test looks at them."""
-QUOTAS: Final = {
+QUOTAS: Final[dict[str, dict[str, Any]]] = {
     "producer.byte.rate": {
         "topics": {"<default>": {"producer.byte.rate": LIMIT, "producer.byte.rate.action": "reject"}}
     },

@@ -85,9 +85,9 @@ def test_replicas_in_sync_are_fed_through_the_proxy(cluster: Replicated, proxy: 
     tenants = {sample.labels["client_id"] for sample in proxy.metrics()["quota_proxy_client_bytes"].samples}
     assert not any("fetcher" in client_id for client_id in tenants), "followers are nobody's tenants"
     # A version that no broker has yet passes too: the broker itself ends the connection.
-    with RawClient(cluster.port(1)) as client:
-        client.send_bytes(opaque(1, FETCH, 99))
-        assert client.ended()
+    with RawClient(cluster.port(1)) as raw:
+        raw.send_bytes(opaque(1, FETCH, 99))
+        assert raw.ended()
     assert proxy.metric("quota_proxy_unread_fetches_total", listener="replication") == 1
     wait_until(lambda: proxy.log_lines("of versions that this proxy cannot read"), "the log's line")
 

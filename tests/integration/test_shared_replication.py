@@ -25,7 +25,7 @@ def test_a_followers_throttle_holds_over_two_proxies(replicated: Replicated, tmp
     cluster = replicated
     with cluster.proxy("one", **SHARING) as one, cluster.second_proxy("other", **SHARING) as other:
         for proxy in (one, other):
-            wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 2, "both proxies")  # type: ignore[misc]
+            wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 2, "both proxies")
         make_topic(cluster.kafka, MOVED, on=[(1,), (4,), (1,), (4,)])
         fill(cluster.kafka.bootstrap, MOVED, MEGABYTES)
         reassignment = Reassignment(cluster.kafka, one.bootstrap, tmp_path, MOVED, on=TO)

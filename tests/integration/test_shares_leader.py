@@ -31,13 +31,13 @@ def appended(kafka: EmbeddedKafka, topic: str, began: float, ended: float) -> fl
 
 def all_proxies(proxies: list[ProxyProcess], holds: Callable[[ProxyProcess], bool], what: str) -> None:
     for proxy in proxies:
-        wait_until(lambda proxy=proxy: holds(proxy), what, 60)  # type: ignore[misc]
+        wait_until(lambda proxy=proxy: holds(proxy), what, 60)
 
 
 def share(proxy: ProxyProcess) -> float:
     """The proxy's part of the limit."""
     return sum(
-        bucket["share"] / LIMIT for bucket in proxy.buckets() if bucket["kind"] == "producer_byte_rate"
+        float(bucket["share"]) / LIMIT for bucket in proxy.buckets() if bucket["kind"] == "producer_byte_rate"
     )
 
 

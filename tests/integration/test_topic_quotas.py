@@ -106,7 +106,7 @@ def test_consumers_over_a_partitions_rate_are_throttled(kafka: EmbeddedKafka, ru
 def longest_wait(proxy: ProxyProcess, topic_id: UUID) -> timedelta:
     """The longest throttle time of a consumer's first fetches, which name the topic by its id."""
     offset = 0
-    waits = []
+    waits: list[timedelta] = []
     with RawClient(proxy.broker_port(1)) as client:
         for _ in range(3):
             response = client.ask(fetch("", offset, TOPIC_IDS_FROM, topic_id=topic_id))
@@ -309,11 +309,12 @@ def test_topics_without_a_threshold_share_what_is_left(kafka: EmbeddedKafka, run
     }
     proxy = run_proxy(kafka.bootstrap, settings={"quotas": quotas})
 
-    def wanted() -> dict[str, float]:
+    def wanted() -> dict[str, object]:
         with RawClient(kafka.port(1)) as client:
             topics = [topic.name for topic in client.ask(metadata()).topics if not topic.is_internal]
         without = [name for name in topics if name not in (SHARES_TOPIC, "share-explicit")]
-        return {**dict.fromkeys(without, pytest.approx(600_000 / len(without))), "share-explicit": 400_000}
+        each = pytest.approx(600_000 / len(without))
+        return {**dict.fromkeys(without, each), "share-explicit": 400_000}
 
     wait_until(lambda: shares(proxy) == wanted(), "the shares of all topics")
     make_topic(kafka, "share-new")

@@ -219,8 +219,8 @@ def test_a_quota_topic_that_the_proxy_may_not_write(guarded: EmbeddedKafka, fron
     make_topic(guarded, topic, cleanup_policy="compact")
     make_topic(guarded, "limited")
     deny(guarded, "WRITE", topic)
-    changes = {"quotas": {"store": {"topic": topic}, "changes": {"without_authorizer": "loopback"}}}
-    proxy = front.start(**changes, sharing=False).wait_ready()
+    quotas = {"store": {"topic": topic}, "changes": {"without_authorizer": "loopback"}}
+    proxy = front.start(quotas=quotas, sharing=False).wait_ready()
     assert said(proxy, "warnings") == ""
     assert f"Write on topic {topic}" in set_quota(proxy, "limited")
     assert f"Write on topic {topic}" in said(proxy, "warnings")

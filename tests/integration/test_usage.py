@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from kio.schema.incremental_alter_configs.v1 import request as alter
+from kio.static.primitive import i8
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.clients import Confluent
@@ -114,8 +115,8 @@ def test_events_add_up_to_the_counters(kafka: EmbeddedKafka, run_proxy: ProxyRun
 
 
 def set_max_message_bytes(kafka: EmbeddedKafka, topic: str, size: int) -> None:
-    config = alter.AlterableConfig(name="max.message.bytes", config_operation=0, value=str(size))
-    resource = alter.AlterConfigsResource(resource_type=2, resource_name=topic, configs=(config,))
+    config = alter.AlterableConfig(name="max.message.bytes", config_operation=i8(0), value=str(size))
+    resource = alter.AlterConfigsResource(resource_type=i8(2), resource_name=topic, configs=(config,))
     with RawClient(kafka.port(1)) as client:
         client.ask(alter.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False))
 

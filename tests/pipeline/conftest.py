@@ -101,7 +101,7 @@ def kafka() -> Iterator[EmbeddedKafka]:
 def mounted(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     """A URL of a file system that is not the local one."""
     name = "fs.viewfs.mounttable.lake.link./data"
-    settings = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
     settings.set(name, tmp_path.as_uri())
     settings.set("fs.viewfs.impl.disable.cache", "true")
     yield "viewfs://lake/data"

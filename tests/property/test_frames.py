@@ -88,7 +88,7 @@ def outcome(pieces, reads):
         "skip": lambda: reader.skip(3),
         "skip_tags": reader.skip_tags,
     }
-    got = []
+    got: list[object] = []
     try:
         for name in reads:
             value = read[name]()

@@ -87,7 +87,7 @@ def test_a_damaged_response_that_is_cut_through(pair, frame):
         for byte in (0x00, 0xFF):
             bad = frame[:at] + bytes([byte]) + frame[at + 1 :]
             try:
-                passed, _ = pass_response(*pair, spread(bad, at), 2000)
+                passed, _ = pass_response(pair[0], pair[1], spread(bad, at), 2000)
             except (ProtocolError, AssertionError):
                 # The message is longer than its frame, which the relay finds at the frame's end.
                 continue

@@ -26,6 +26,7 @@ from tests.support.messages.exchanges import (
     responded,
 )
 from tests.support.messages.kio_messages import read_frame, request_frame, request_type, response_frame
+from tests.support.messages.requests import build
 from tests.support.stories.playbook import Playbook, new_relay
 
 
@@ -92,10 +93,11 @@ def test_records_are_counted_by_topic_id_where_there_is_no_name():
     traffic = Traffic(topic_partitions=True)
     topic_id = uuid.uuid4()
     partitions = (
-        produce_v13.PartitionProduceData(index=0, records=bytes(70)),
-        produce_v13.PartitionProduceData(index=3, records=None),
+        build(produce_v13.PartitionProduceData, index=0, records=bytes(70)),
+        build(produce_v13.PartitionProduceData, index=3, records=None),
     )
-    request = produce_v13.ProduceRequest(
+    request = build(
+        produce_v13.ProduceRequest,
         acks=0,
         timeout=milliseconds(0),
         topic_data=(produce_v13.TopicProduceData(topic_id=topic_id, partition_data=partitions),),

@@ -3,6 +3,7 @@ becomes of its sessions.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -107,7 +108,7 @@ def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_
     story.quota.omit(9.0, 0)
     story.new_limits()
     both = {(HOT, 0): 10, (COLD, 0): 6}
-    probe = {"bounds": {(HOT, 0): 0}, "max_wait_ms": 0}
+    probe: dict[str, Any] = {"bounds": {(HOT, 0): 0}, "max_wait_ms": 0}
     play.client(fetch(2, both, version, session=(THEIRS, 1), replica_id=2))
     play.to_broker(fetch(2, both, version, session=(OURS, 1), replica_id=2, **probe))
     told = {(HOT, 0): (70, b""), (COLD, 0): (70, record_batch(100))}
@@ -222,7 +223,7 @@ def newcomer():
     story, play = following(partitions={(COLD, 0): 5}, told=NOTHING)
     story.quota.omit(9.0, 0)
     play.client(fetch(2, ASKED, 17, session=(THEIRS, 1), forgotten=((COLD, 0),), replica_id=2))
-    probe = {"bounds": {(HOT, 0): 0}, "max_wait_ms": 0}
+    probe: dict[str, Any] = {"bounds": {(HOT, 0): 0}, "max_wait_ms": 0}
     gone = ((COLD, 0),)
     play.to_broker(fetch(2, ASKED, 17, session=(OURS, 1), forgotten=gone, replica_id=2, **probe))
     return story, play

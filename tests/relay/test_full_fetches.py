@@ -13,7 +13,7 @@ from proxy.relay.fetch.sessions import MAX_PARTITIONS, SECONDS_PER_PARTITION, SE
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.wire.edit import i32, uvarint
 from proxy.wire.frames import CUT_THROUGH_BYTES
-from tests.support.messages.kio_messages import read_frame, response_type, versions
+from tests.support.messages.kio_messages import Ports, read_frame, response_type, versions
 from tests.support.stories.fetching import (
     ALL,
     BATCH,
@@ -28,7 +28,7 @@ from tests.support.stories.fetching import (
     fetched,
     opened,
 )
-from tests.support.stories.playbook import START, Playbook, Ports, drive
+from tests.support.stories.playbook import START, Playbook, drive
 
 SESSIONLESS = [version for version in versions(1) if version < 7]
 
@@ -126,9 +126,9 @@ def test_a_large_response_is_learned_from_as_it_passes():
     play.broker(*[response[at : at + 100_000] for at in range(0, len(response), 100_000)]).to_client(response)
     story.quota.omit(9.0, 0, 1)
     play.client(fetch(2, ALL)).to_broker(fetch(2, {(COLD, 0): 30}))
-    large = fetched(2, {(COLD, 0): (72, bytes(2 << 20))})
-    play.broker(large[:100_000])
-    play.broker(*[large[at : at + 100_000] for at in range(100_000, len(large), 100_000)])
+    response = fetched(2, {(COLD, 0): (72, bytes(2 << 20))})
+    play.broker(response[:100_000])
+    play.broker(*[response[at : at + 100_000] for at in range(100_000, len(response), 100_000)])
     told = {(HOT, 0): (70, b""), (HOT, 1): (71, b""), (COLD, 0): (72, bytes(2 << 20))}
     play.to_client(fetched(2, told)).idle()
 
@@ -194,12 +194,12 @@ def test_fetches_of_many_partitions_in_a_row_are_planned_seldom():
 
 def test_many_connections_of_a_client_are_planned_in_turn():
     """A pause for each of them would leave no time to others."""
-    engine, settings = Story().engine, {"plan_turns": PlanTurns()}
+    engine, turns = Story().engine, PlanTurns()
     partitions = {(HOT, each): 1 for each in range(MAX_PARTITIONS)}
     plays = []
     for number in range(20):
         user = "other" if number == 19 else "many"
-        play = Playbook(drive(engine, Ports(), Traffic(), principal=user, **settings))
+        play = Playbook(drive(engine, Ports(), Traffic(), principal=user, plan_turns=turns))
         plays.append(play.client(fetch(1, partitions, session=(0, 0))))
     sent = [bool(play.relay.take_to_broker()) for play in plays]
     assert sent == [True] + [False] * 18 + [True], "one of each user"
@@ -212,14 +212,14 @@ def test_many_connections_of_a_client_are_planned_in_turn():
 
 
 def test_a_connection_that_ends_while_it_waits_gives_its_turn_back():
-    engine, settings = Story().engine, {"plan_turns": PlanTurns()}
+    engine, turns = Story().engine, PlanTurns()
     partitions = {(HOT, each): 1 for each in range(MAX_PARTITIONS)}
     plays = []
     for number in range(3):
-        play = Playbook(drive(engine, Ports(), Traffic(), **settings))
+        play = Playbook(drive(engine, Ports(), Traffic(), plan_turns=turns))
         plays.append(play.client(fetch(number, partitions, session=(0, 0))))
     plays[2].relay.end()
-    late = Playbook(drive(engine, Ports(), Traffic(), **settings))
+    late = Playbook(drive(engine, Ports(), Traffic(), plan_turns=turns))
     late.client(fetch(1, partitions, session=(0, 0)))
     late.at(MAX_PARTITIONS * plan_turns.SECONDS_PER_PARTITION * 2.01)
     assert late.relay.take_to_broker()

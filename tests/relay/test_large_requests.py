@@ -26,7 +26,7 @@ from tests.support.messages.old_messages import fetch_request as old_fetch
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 MIB = 1 << 20
-SLOW = {EVERYONE: {"producer_byte_rate": MIB, "consumer_byte_rate": MIB}}
+SLOW = {EVERYONE: {"producer_byte_rate": float(MIB), "consumer_byte_rate": float(MIB)}}
 
 
 def test_nothing_of_a_large_request_goes_on_before_one_mebibyte_is_there():

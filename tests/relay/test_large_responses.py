@@ -47,7 +47,7 @@ from tests.support.messages.old_messages import fetch_response as old_fetched
 from tests.support.stories.playbook import EVERYONE, Playbook, drive, new_relay
 
 MIB = 1 << 20
-SLOW = {EVERYONE: {"producer_byte_rate": MIB, "consumer_byte_rate": MIB}}
+SLOW = {EVERYONE: {"producer_byte_rate": float(MIB), "consumer_byte_rate": float(MIB)}}
 HOST = BROKER_HOST.encode()
 
 

@@ -7,20 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.relay.counters.traffic import Traffic
-from proxy.relay.relay import Relay
 from proxy.relay.responses.responses import STREAM_BYTES
 from tests.support.messages.exchanges import TOPIC, fetch, fetch_response, fetched, opaque, responded
 from tests.support.messages.kio_messages import parts_of, response_frame
 from tests.support.messages.large_responses import large_fetch_response
 from tests.support.messages.old_messages import fetch_request as old_fetch
 from tests.support.messages.old_messages import fetch_response as old_fetched
-from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
+from tests.support.stories.playbook import EVERYONE, Playbook, RelayDriver, new_relay
 
 MIB = 1 << 20
 KIB = 1 << 10
 
 
-def pass_on(relay: Relay, parts: list[bytes]) -> tuple[bytes, int]:
+def pass_on(relay: RelayDriver, parts: list[bytes]) -> tuple[bytes, int]:
     """What the client gets when the shell lets bytes go past the relay wherever it may; and how many did."""
     passed, beside = b"".join(relay.take_to_client()), 0
     for part in parts:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from proxy.quota.limits.resources import NO_RESOURCES
 from proxy.quota.usage import UsageLedger
+from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.wire.cursor import NO_PARTITION
 from tests.relay.test_rejecting import COLD, HOT, REJECTING, over, request, response
@@ -26,7 +27,7 @@ from tests.support.messages.exchanges import (
     responded,
 )
 from tests.support.messages.kio_messages import Ports, response_frame
-from tests.support.stories.playbook import EVERYONE, Playbook, RelayError, drive, engine
+from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine
 
 MIB = 1 << 20
 NODE = 3

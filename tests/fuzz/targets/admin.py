@@ -81,7 +81,7 @@ async def _run(data: bytes) -> None:
         _check_frame(frame)
         if len(asked) > len(responses):
             raise RelayError("broker_closed", "no more responses")
-        return header.correlation_id.to_bytes(4, "big", signed=True) + responses[len(asked) - 1]
+        return int(header.correlation_id).to_bytes(4, "big", signed=True) + responses[len(asked) - 1]
 
     try:
         reply = await _apis(how).answer(request, _broker(how, ask, request))
@@ -92,7 +92,7 @@ async def _run(data: bytes) -> None:
             raise AssertionError("kio reads it") from error
         return
     _check_frame(reply.frame)
-    assert reply.frame[4:8] == header.correlation_id.to_bytes(4, "big", signed=True)
+    assert reply.frame[4:8] == int(header.correlation_id).to_bytes(4, "big", signed=True)
     assert reply.throttle_seconds >= 0.0
     if not asked and header.api_version in versions(header.api_key):
         _read(response_type(header.api_key, header.api_version), reply.frame[4:])

@@ -6,7 +6,7 @@ Input: how many records are read before the end of the log, and records: kind, k
 import asyncio
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from proxy.cli.quotas.audit_log import parse
 from proxy.quota.config_rules import ConfigRules
@@ -90,7 +90,7 @@ def _check_order(store: QuotaStore, changes: list[tuple[Place, Setting | None]])
 
 
 def seeds() -> Iterator[bytes]:
-    who = {"by": "alice", "client_id": "admin", "origin": "10.0.0.1", "at_ms": NOW_MS}
+    who: dict[str, Any] = {"by": "alice", "client_id": "admin", "origin": "10.0.0.1", "at_ms": NOW_MS}
     entities = (
         QuotaEntity("alice", None),
         QuotaEntity(DEFAULT, "app"),
@@ -108,7 +108,7 @@ def seeds() -> Iterator[bytes]:
             key, value = encode(Place(entity, name, setting.expires_at_ms is not None), setting)
             yield b"\1\0" + part(key) + part(value)
             several += b"\0" + part(key) + part(value) + b"\1" + part(key)
-    for type_, name, config, value in (
+    for type_, name, config, text in (
         (TOPIC, "orders", "producer.byte.rate", "5"),
         (TOPIC, DEFAULT_RESOURCE, LEADER_THROTTLED_REPLICAS.name, "0:1,1:2"),
         (BROKER, "2", "leader.replication.throttled", "true"),
@@ -116,7 +116,7 @@ def seeds() -> Iterator[bytes]:
         (BROKER, "1", "total.bytes.in.per.sec.threshold", "100"),
     ):
         key, raw = encode(
-            Place(ConfigResource(type_, name), config), Setting(value=value, topic_id="0f", **who)
+            Place(ConfigResource(type_, name), config), Setting(value=text, topic_id="0f", **who)
         )
         yield b"\0\0" + part(key) + part(raw)
         several += b"\0" + part(key) + part(raw)
@@ -124,7 +124,8 @@ def seeds() -> Iterator[bytes]:
 
 
 WORDS: Final = (
-    *(key.encode() for kind in KINDS for key in [each.name for each in (*kind.keys, *kind.configs)]),
+    *(each.name.encode() for kind in KINDS for each in kind.keys),
+    *(each.name.encode() for kind in KINDS for each in kind.configs),
     *(
         b'"user"',
         b'"client-id"',

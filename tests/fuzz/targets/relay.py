@@ -221,7 +221,7 @@ class Story:
             self._now += data[0] / 10 if data else 0.1
         elif what == 10:
             for request in relay.take_intercepted():
-                frame = framed(request.header.correlation_id.to_bytes(4, "big", signed=True) + data)
+                frame = framed(int(request.header.correlation_id).to_bytes(4, "big", signed=True) + data)
                 self._local = True
                 relay.answer(request.exchange, frame, now, len(data) % 3, len(data) % 2 == 0)
         elif what == 11:

@@ -109,7 +109,7 @@ class KafkaPython:
             group_id=self._client_id, auto_offset_reset="earliest", **self._settings
         )
 
-        class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+        class Listener(kafka.ConsumerRebalanceListener):
             def on_partitions_revoked(self, revoked: Any) -> None: ...
 
             def on_partitions_assigned(self, assigned: Any) -> None:
@@ -161,7 +161,7 @@ class AioKafka:
     async def _consume(self, small: int) -> None:
         consumer = AIOKafkaConsumer(group_id=self._client_id, auto_offset_reset="earliest", **self._settings)
 
-        class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        class Listener(ConsumerRebalanceListener):
             def on_partitions_revoked(self, revoked: Any) -> None: ...
 
             def on_partitions_assigned(self, assigned: Any) -> None:

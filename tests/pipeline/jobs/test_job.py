@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -43,7 +44,13 @@ def test_kept_events_stay_on_disk_while_the_job_runs(spark: SparkSession, tmp_pa
 def test_a_job_says_what_it_wrote_and_read(spark: SparkSession, tmp_path: Path) -> None:
     """One line each, however narrow the terminal is, and a bracket is no markup."""
     output = io.StringIO()
-    events = [make_event(), make_event(user="[bold]"), make_event(bytes_in=7), "no event", "none"]
+    events: list[dict[str, Any] | str] = [
+        make_event(),
+        make_event(user="[bold]"),
+        make_event(bytes_in=7),
+        "no event",
+        "none",
+    ]
     with job_of(write_lines(tmp_path / "events.jsonl", events), tmp_path / "out", output) as job:
         folder = job.write("usage", job.events())
         assert job.write_text("[red].txt", "text") == str(tmp_path / "out/[red].txt")

@@ -97,8 +97,8 @@ def test_the_largest_invoices_are_in_the_order_of_cost_centers(spark: SparkSessi
     assert made[0].before == Use(0, 0, 0, 0, Decimal(0))
     owed = charges(uses, made, directory, several=False)
     assert [(each.tenant, each.amount, each.invoice) for each in owed] == [
-        ("b / c", 7, 2),
-        ("a / c", 5, 3),
+        ("b / c", Decimal(7), 2),
+        ("a / c", Decimal(5), 3),
         ("d / c", 3, 1),
         ("c / c", 1, 0),
     ]

@@ -102,7 +102,7 @@ class Way:
         return config
 
 
-class _Token(AbstractTokenProvider):  # type: ignore[misc]
+class _Token(AbstractTokenProvider):
     def __init__(self, user: str) -> None:
         self._user = user
 
@@ -110,7 +110,7 @@ class _Token(AbstractTokenProvider):  # type: ignore[misc]
         return token(self._user)
 
 
-class _BlockingToken(OauthTokenProvider):  # type: ignore[misc]
+class _BlockingToken(OauthTokenProvider):
     def __init__(self, user: str) -> None:
         self._user = user
 

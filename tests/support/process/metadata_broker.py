@@ -25,7 +25,10 @@ class MetadataBroker(SocketBroker):
         self.asked: list[MetadataRequest] = []
         self.asked_at: list[float] = []
         """When, on the event loop's clock."""
-        self.partitions = [(1, (1, 2), (1,)), (-1, (2, 3), (2,))]
+        self.partitions: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = [
+            (1, (1, 2), (1,)),
+            (-1, (2, 3), (2,)),
+        ]
         """Leader, replicas and ISR."""
         self.others: dict[int, tuple[str, int]] = {}
         """Addresses of more nodes; that of node 1 replaces its own."""

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
@@ -46,7 +47,7 @@ def items(*sizes: int, topic: str = "orders") -> list[Item]:
     return [Item(topic, NO_ID, partition, size) for partition, size in enumerate(sizes)]
 
 
-def produce(of: Quota, *sizes: int, now: float = 0.0, topic: str = "orders") -> Verdict:
+def produce(of: Quota | QuotaEngine, *sizes: int, now: float = 0.0, topic: str = "orders") -> Verdict:
     """Admit a Produce request with these sizes of its partitions."""
     request = RequestView(PRODUCE, 9, 1, "c", 10_000)
     request.items = items(*sizes, topic=topic)
@@ -69,7 +70,7 @@ def fetch(
 
 
 def charge(
-    of: Quota,
+    of: Quota | QuotaEngine,
     *sizes: int,
     now: float = 0.0,
     api_key: int = FETCH,

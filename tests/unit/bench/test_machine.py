@@ -1,6 +1,7 @@
 """The machine's facts, and a load that makes figures doubtful."""
 
 import os
+import time
 from typing import Any, cast
 
 import pytest
@@ -33,7 +34,7 @@ def test_other_processes_are_counted_without_those_of_the_run(monkeypatch: pytes
     busy, own, now = [100.0], [10.0], [0.0]
     monkeypatch.setattr(machine, "_busy_seconds", lambda: busy[0])
     monkeypatch.setattr(machine, "_own_seconds", lambda: own[0])
-    monkeypatch.setattr(machine.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     others = machine.Others()
     busy[0], own[0], now[0] = 117.0, 26.0, 10.0

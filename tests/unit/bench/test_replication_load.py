@@ -42,7 +42,7 @@ def test_the_process_tells_its_samples(monkeypatch: pytest.MonkeyPatch, status: 
         assert command[-2:] == ["host:1", "t"]
         return popen([sys.executable, "-c", SAYS.replace("STATUS", str(status))], **options)
 
-    monkeypatch.setattr(replication_load.subprocess, "Popen", start)
+    monkeypatch.setattr(subprocess, "Popen", start)
     felt = Felt()
     if status:
         with pytest.raises(RuntimeError, match="host:1 t"), loaded("host:1", "t", felt):

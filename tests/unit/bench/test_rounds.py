@@ -7,7 +7,7 @@ import pytest
 
 from bench.peers.direct import Direct
 from bench.peers.haproxy import HaProxy
-from bench.peers.peer import Running, Setting
+from bench.peers.peer import Peer, Running, Setting
 from bench.peers.quota_proxy import installed
 from bench.peers.relay import Relay
 from bench.rounds import DriveFailed, drive, fake_broker, run
@@ -44,7 +44,7 @@ def test_a_peer_that_fails_is_named(tmp_path: Path) -> None:
 def test_over_tls(tmp_path: Path, kind: str, size: int, requests: int) -> None:
     """The proxy too, whose sides pause each other: nothing may stall."""
     scenario = Scenario("tls", "TLS", kind, size, requests, tls=True)
-    peers = [HaProxy(), installed()]
+    peers: list[Peer] = [HaProxy(), installed()]
     with fake_broker(tmp_path, join=False) as port:
         samples, _ = run(scenario, peers, 1, Setting(port, 0, tmp_path, tls=True), print)
     assert [samples[peer.name][0]["requests"] for peer in peers] == [requests, requests]

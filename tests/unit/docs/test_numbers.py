@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from mypy_extensions import i64
 
 from proxy.admin.yielder import STEPS
 from proxy.quota.kinds.topic_partition_bytes.buckets import PARTITIONS_AT_MOST
@@ -39,7 +40,7 @@ class Bound(NamedTuple):
     page: str
     sentence: str
     """A regular expression with a group for each number."""
-    numbers: tuple[float, ...]
+    numbers: tuple[float | i64, ...]
 
 
 BOUNDS = [

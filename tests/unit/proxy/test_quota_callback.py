@@ -30,7 +30,7 @@ class ByTeam(QuotaCallback):
     def __init__(self):
         self.asked = []
 
-    def quota_metric_tags(self, quota_type, principal, client_id):
+    def quota_metric_tags(self, quota_type, principal, client_id):  # type: ignore[override]
         self.asked.append((quota_type, principal, client_id))
         if principal == "configured":
             return None
@@ -60,7 +60,7 @@ class Failing(QuotaCallback):
     def __init__(self):
         self.limit = RuntimeError("no such thing")
 
-    def quota_metric_tags(self, quota_type, principal, client_id):
+    def quota_metric_tags(self, quota_type, principal, client_id):  # type: ignore[override]
         if isinstance(self.limit, Exception):
             raise self.limit
         return {"user": principal}

@@ -1,6 +1,6 @@
 """Replay of the byte rates of partitions and topics: those in force give what happened."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ TOPIC_PRODUCED = "topic.producer.byte.rate"
 TOPIC_CONSUMED = "topic.consumer.byte.rate"
 
 
-def quotas(**topics: dict[str, object]) -> QuotaSet:
+def quotas(**topics: Mapping[str, object]) -> QuotaSet:
     configs = {name: {key: str(value) for key, value in of.items()} for name, of in topics.items()}
     return QuotaSet(Quotas(), topics=configs)
 

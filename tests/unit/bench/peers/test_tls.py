@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers import tls
 from bench.peers.peer import Unavailable
 from bench.peers.tls import make_certificate
 
@@ -40,6 +39,6 @@ def test_a_certificate_is_made_once_and_verifies_localhost(tmp_path: Path) -> No
 def test_a_machine_without_openssl_cannot_run_the_peer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(tls.shutil, "which", lambda command: None)
+    monkeypatch.setattr(shutil, "which", lambda command: None)
     with pytest.raises(Unavailable, match="openssl"):
         make_certificate(tmp_path)

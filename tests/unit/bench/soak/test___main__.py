@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from bench.soak import __main__ as command
-from bench.soak.scenario import Outcome, result_file, save
+from bench.soak.scenario import Outcome, Scenario, result_file, save
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, results: Path, *arguments: str, fails: str = "") -> list[str]:
     ran: list[str] = []
 
-    def run_one(scenario: command.Scenario, **options: object) -> list[str]:
+    def run_one(scenario: Scenario, **options: object) -> list[str]:
         ran.append(scenario.name)
         outcome = Outcome(failures=["lost"] if scenario.name == fails else [])
         save(outcome, result_file(scenario.name, short=False, results=results))

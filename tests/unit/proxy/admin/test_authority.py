@@ -84,8 +84,8 @@ def test_the_broker_decides(acls: ErrorCode) -> None:
 
 
 def test_the_configuration_does_not_overrule_the_broker() -> None:
-    more = {"admins": ("alice",), "without_authorizer": "everybody"}
-    assert granted(rights(Broker(REJECTED, REJECTED), **more)) == (False, False, True, True)
+    found = rights(Broker(REJECTED, REJECTED), admins=("alice",), without_authorizer="everybody")
+    assert granted(found) == (False, False, True, True)
 
 
 def test_other_errors_do_not_deny_rights() -> None:

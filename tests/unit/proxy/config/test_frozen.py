@@ -1,6 +1,7 @@
 """frozen: the result of a function is copied when everything that the function allocated is gone."""
 
 import weakref
+from datetime import datetime
 
 from proxy.config.frozen import frozen
 from proxy.config.load import load
@@ -44,4 +45,6 @@ def test_loaded_settings_survive_the_copy(tmp_path):
     [entry] = load(file).quotas.clients
     assert entry["entity"] == {"user": "u"}
     assert entry["producer_byte_rate"] == 5
-    assert entry["expires"].year == 2030
+    expires = entry["expires"]
+    assert isinstance(expires, datetime)
+    assert expires.year == 2030

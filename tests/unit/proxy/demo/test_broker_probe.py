@@ -12,19 +12,25 @@ from kio.schema.response_header.v1.header import ResponseHeader
 from kio.serial import entity_writer
 
 from proxy.demo.broker_probe import live_brokers
+from tests.support.messages.requests import build
 
 
 def metadata(*node_ids: int) -> bytes:
     response = BytesIO()
-    entity_writer(ResponseHeader)(response, ResponseHeader(correlation_id=0))
+    entity_writer(ResponseHeader)(response, build(ResponseHeader, correlation_id=0))
     brokers = tuple(
-        MetadataResponseBroker(node_id=node_id, host="127.0.0.1", port=9000 + node_id, rack=None)
+        build(MetadataResponseBroker, node_id=node_id, host="127.0.0.1", port=9000 + node_id, rack=None)
         for node_id in node_ids
     )
     entity_writer(MetadataResponse)(
         response,
-        MetadataResponse(
-            throttle_time=timedelta(), brokers=brokers, cluster_id=None, controller_id=1, topics=()
+        build(
+            MetadataResponse,
+            throttle_time=timedelta(),
+            brokers=brokers,
+            cluster_id=None,
+            controller_id=1,
+            topics=(),
         ),
     )
     return struct.pack(">i", len(response.getvalue())) + response.getvalue()

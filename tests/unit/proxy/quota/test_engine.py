@@ -30,7 +30,7 @@ class Fixed(Quota):
         self.connect_seconds = connect
         self.admit_seconds = admit
         self.charge_seconds = charge
-        self.limits = []
+        self.configured = []
         self.forgotten = []
 
     def admit(self, request, who, now):
@@ -43,7 +43,7 @@ class Fixed(Quota):
         return Verdict(self.charge_seconds, self.bucket)
 
     def configure(self, limits, now):
-        self.limits.append(limits)
+        self.configured.append(limits)
 
     def live(self):
         return [self.bucket]
@@ -166,10 +166,10 @@ def test_no_wait_is_not_counted():
 
 def test_all_quotas_are_configured_shown_and_swept():
     quotas = [Fixed((0,), "one"), Fixed((1,), "two")]
-    engine = QuotaEngine(quotas)
+    engine = QuotaEngine([*quotas])
     engine.configure(SOME, 1.0)
     engine.forget_idle(2.0)
-    assert [quota.limits for quota in quotas] == [[SOME], [SOME]]
+    assert [quota.configured for quota in quotas] == [[SOME], [SOME]]
     assert [quota.forgotten for quota in quotas] == [[2.0], [2.0]]
     assert [state.quota for state in engine.buckets(3.0)] == ["one", "two"]
 

@@ -31,7 +31,7 @@ class Recording(Quota):
         super().__init__((0,))
         self.peers = []
         self.views = []
-        self.limits = []
+        self.configured = []
         self.forgotten = []
 
     def join(self, node_id, peers):
@@ -42,7 +42,7 @@ class Recording(Quota):
         self.views.append((view, now))
 
     def configure(self, limits, now):
-        self.limits.append(limits)
+        self.configured.append(limits)
 
     def forget_idle(self, now):
         self.forgotten.append(now)
@@ -74,7 +74,7 @@ def test_each_broker_has_its_own_quotas_but_for_those_of_the_cluster():
     assert len(of_brokers(own)) == 2
     assert len(own) == 3
     assert len(shared) == 1
-    assert [quota.limits for quota in of_brokers(own)] == [[SOME], [SOME]]
+    assert [quota.configured for quota in of_brokers(own)] == [[SOME], [SOME]]
 
 
 def test_a_change_of_limits_reaches_brokers_old_and_new():
@@ -85,7 +85,7 @@ def test_a_change_of_limits_reaches_brokers_old_and_new():
     engines.configure(more, 1.0)
     engines.engine(2, 2.0)
     engines.forget_idle(3.0)
-    assert [quota.limits for quota in of_brokers(made)] == [[SOME, more], [more]]
+    assert [quota.configured for quota in of_brokers(made)] == [[SOME, more], [more]]
     assert [quota.forgotten for quota in of_brokers(made)] == [[3.0], [3.0]]
 
 

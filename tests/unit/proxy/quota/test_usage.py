@@ -6,12 +6,11 @@ from proxy.quota.usage import (
     MAX_CLIENTS,
     MAX_TALLIES,
     MAX_TOPIC_NAME,
-    NO_PARTITION,
     REST,
     Tally,
     UsageLedger,
 )
-from proxy.wire.cursor import NO_ID
+from proxy.wire.cursor import NO_ID, NO_PARTITION
 from proxy.wire.views import Item
 
 PRODUCE, FETCH = 0, 1

@@ -97,7 +97,7 @@ def test_unusable_file_is_rejected(
 ) -> None:
     signed = authority.sign("proxy")
     authority.sign("other")
-    files = {"certificate": signed.certificate, "key": signed.key}
+    files: dict[str, Any] = {"certificate": signed.certificate, "key": signed.key}
     files.update({name: str(tmp_path / file) for name, file in change.items()})
     with pytest.raises(SettingsError, match=says):
         server_tls(Tls(**files), AT)

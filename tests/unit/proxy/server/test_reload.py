@@ -173,7 +173,11 @@ async def test_file_that_is_being_written_is_not_read(
     path = tmp_path / "proxy.yaml"
     path.write_text(text())
     settings = load_configuration(path, KINDS).settings
-    watched = Reload(path, settings, KINDS, lambda configuration: None, (1,))
+
+    async def apply(configuration: Configuration) -> None:
+        """Nothing is reloaded."""
+
+    watched = Reload(path, settings, KINDS, apply, (1,))
     left: list[int] = []
 
     async def note(reason: str) -> None:

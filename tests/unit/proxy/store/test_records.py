@@ -1,6 +1,7 @@
 """Records of the store's topic: what is written is read back, and the rest is unreadable."""
 
 import json
+from typing import Any, Final
 
 import pytest
 
@@ -8,7 +9,12 @@ from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.records import Place, Setting, Unreadable, decode, encode
 
-WHO = {"by": "alice", "client_id": "admin", "origin": "10.0.0.1", "at_ms": 1_767_225_600_000}
+WHO: Final[dict[str, Any]] = {
+    "by": "alice",
+    "client_id": "admin",
+    "origin": "10.0.0.1",
+    "at_ms": 1_767_225_600_000,
+}
 KEY = b'{"kind":"client-quota","entity":{"user":"a"},"name":"producer_byte_rate"}'
 TEMPORARY = KEY[:-1] + b',"temporary":true}'
 CONFIG_KEY = b'{"kind":"config","entity":{"topic":"t"},"name":"n"}'

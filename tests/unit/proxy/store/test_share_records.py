@@ -14,13 +14,19 @@ GOOD = {"v": 1, "instance": "a/1", "number": 1, "read_to": 0}
 
 
 def test_a_report_survives() -> None:
-    bucket = {"key": "k,\n'\"\x00é", "limit": 5.5, "used": -3.25, "demand": SATURATED, "waiting": 2}
+    bucket: dict[str, Any] = {
+        "key": "k,\n'\"\x00é",
+        "limit": 5.5,
+        "used": -3.25,
+        "demand": SATURATED,
+        "waiting": 2,
+    }
     report = Report(
         instance="a/1",
         number=7,
         read_to=9,
         buckets=[BucketReport(**bucket)],
-        leaving=True,  # type: ignore[arg-type]
+        leaving=True,
     )
     read = decode_report(encode_report(report))
     assert (read.instance, read.number, read.read_to, read.leaving) == ("a/1", 7, 9, True)

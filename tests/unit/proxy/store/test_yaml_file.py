@@ -102,7 +102,7 @@ def test_entity_has_one_lasting_and_one_temporary_entry(expires: dict[str, objec
 
 
 def test_scopes_are_those_of_entities() -> None:
-    entries = [
+    entries: list[dict[str, object]] = [
         {"entity": {"user": "a"}, "scope": "cluster", "producer_byte_rate": 1},
         {"entity": {"user": "a"}, "expires": "2030-12-30T23:00:00Z", "producer_byte_rate": 2},
         {"entity": {"user": "b"}, "scope": "broker"},

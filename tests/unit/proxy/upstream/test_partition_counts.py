@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -81,7 +82,7 @@ class Broker:
         by_id = {topic_id(name): name for name in self.topics}
         topics = []
         for asked in request.topics:
-            name = asked.name or by_id.get(asked.topic_id)
+            name: Any = asked.name or by_id.get(asked.topic_id)
             known = name in self.topics
             code = "none" if known else (self.code if name else "unknown_topic_id")
             partitions = tuple(
@@ -249,7 +250,7 @@ async def ask(line):
 async def test_ended_connection_is_opened_again():
     broker = Broker()
     async with served(broker) as address:
-        line = KeptConnection(*address, SECONDS)
+        line = KeptConnection(address[0], address[1], SECONDS)
         await ask(line)
         broker.ends = 1
         assert (await ask(line)).topics[0].name == "a"
@@ -260,7 +261,7 @@ async def test_ended_connection_is_opened_again():
 async def test_broker_that_always_closes_the_connection():
     broker = Broker()
     async with served(broker) as address:
-        line = KeptConnection(*address, SECONDS)
+        line = KeptConnection(address[0], address[1], SECONDS)
         broker.ends = 1
         with pytest.raises(UpstreamUnavailable, match=f":{address[1]}: "):
             await ask(line)
@@ -275,18 +276,18 @@ async def test_unreachable_broker():
     async with served(Broker()) as address:
         pass
     with pytest.raises(UpstreamUnavailable):
-        await ask(KeptConnection(*address, SECONDS))
+        await ask(KeptConnection(address[0], address[1], SECONDS))
 
 
 async def test_late_response_is_discarded():
     broker = Broker()
     broker.silent = True
     async with served(broker) as address:
-        line = KeptConnection(*address, 0.05)
+        line = KeptConnection(address[0], address[1], 0.05)
         with pytest.raises(UpstreamUnavailable):
             await ask(line)
         broker.silent = False
-        patient = KeptConnection(*address, SECONDS)
+        patient = KeptConnection(address[0], address[1], SECONDS)
         assert (await ask(patient)).topics[0].name == "a"
         patient.close()
     assert broker.connections == 2
@@ -295,7 +296,7 @@ async def test_late_response_is_discarded():
 async def test_cancelled_request_closes_the_connection():
     broker = Broker()
     async with served(broker) as address:
-        line = KeptConnection(*address, SECONDS)
+        line = KeptConnection(address[0], address[1], SECONDS)
         broker.silent = True
         asking = asyncio.get_running_loop().create_task(ask(line))
         await broker.asked.wait()

@@ -1,5 +1,7 @@
 """Topic names, requested when a client sends an unknown id."""
 
+from typing import Any, cast
+
 from proxy.quota.cluster_view import ClusterView
 from proxy.upstream import topic_names
 from proxy.upstream.topic_names import ClusterTopicNames
@@ -44,7 +46,7 @@ class Cluster:
 
 def test_unknown_id_is_requested_once_a_second():
     cluster, timers = Cluster(), []
-    names = ClusterTopicNames(cluster, lambda seconds, call: timers.append((seconds, call)))
+    names = ClusterTopicNames(cast("Any", cluster), lambda seconds, call: timers.append((seconds, call)))
     assert [name(names, ID), name(names, ID)] == ["", ""]
     names.ask()
     assert cluster.wanted == [ID]
@@ -62,7 +64,7 @@ def test_unknown_id_is_requested_once_a_second():
 
 def test_a_name_is_awaited_from_when_it_is_wanted():
     cluster = Cluster()
-    names = ClusterTopicNames(cluster, lambda seconds, call: None)
+    names = ClusterTopicNames(cast("Any", cluster), lambda seconds, call: None)
     assert not names.awaits(ID)
     name(names, ID)
     assert names.awaits(ID)
@@ -76,7 +78,7 @@ def test_a_name_is_awaited_from_when_it_is_wanted():
 def test_names_are_requested_as_the_cluster_says():
     cluster = Cluster()
     cluster.hidden.add(ID)
-    names = ClusterTopicNames(cluster, lambda seconds, call: None)
+    names = ClusterTopicNames(cast("Any", cluster), lambda seconds, call: None)
     assert (names.asks, names.requests, names.responses) == (True, 7, 6)
     assert (names.hides(ID), names.hides(bytes(16))) == (True, False)
     cluster.may_ask = False
@@ -85,7 +87,7 @@ def test_names_are_requested_as_the_cluster_says():
 
 def test_for_many_unknown_ids_all_names_are_requested_once_a_second():
     cluster, timers = Cluster(), []
-    names = ClusterTopicNames(cluster, lambda seconds, call: timers.append(call))
+    names = ClusterTopicNames(cast("Any", cluster), lambda seconds, call: timers.append(call))
 
     def flood(first):
         for number in range(first, first + 10 * ASKED_AT_MOST):
@@ -105,7 +107,7 @@ def test_for_many_unknown_ids_all_names_are_requested_once_a_second():
 
 def test_an_id_beyond_those_that_are_requested_is_awaited():
     cluster = Cluster()
-    names = ClusterTopicNames(cluster, lambda seconds, call: None)
+    names = ClusterTopicNames(cast("Any", cluster), lambda seconds, call: None)
     for number in range(1, ASKED_AT_MOST + 2):
         name(names, number.to_bytes(16, "big"))
     assert names.awaits((ASKED_AT_MOST + 1).to_bytes(16, "big"))

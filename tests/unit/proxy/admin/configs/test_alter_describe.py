@@ -65,7 +65,11 @@ class TestIncremental:
     @every_incremental
     async def test_quota_configs_are_stored_and_kafka_configs_forwarded(self, version: int) -> None:
         kit = Kit()
-        ops = [(RATE, SET, " 05"), (THEIRS, SET, "60000"), (ACTION, SET, "reject")]
+        ops: list[tuple[str, int, str | None]] = [
+            (RATE, SET, " 05"),
+            (THEIRS, SET, "60000"),
+            (ACTION, SET, "reject"),
+        ]
         done = await kit.set((T, ops), (BROKER_1, [(FLAG, SET, "TRUE")]), version=version)
         assert done == [(T, NONE, None), (BROKER_1, NONE, None)]
         assert kit.configs == {"topic t": {RATE: "5", ACTION: "reject"}, "broker 1": {FLAG: "true"}}
@@ -190,8 +194,8 @@ class TestIncremental:
     async def test_who_owns_a_topic_does_not_change_its_limit(self) -> None:
         kit = Kit({ConfigResource(TOPIC_RESOURCE, "t"): {RATE: "5"}})
         kit.broker.rights = FixedRights(may=False, as_judged=True)
-        for ops in ([(RATE, SET, "1000000")], [(RATE, DELETE, None)], [(ACTION, SET, "reject")]):
-            [(_, code, _)] = await kit.set((T, ops))
+        for name, operation, value in ((RATE, SET, "1000000"), (RATE, DELETE, None), (ACTION, SET, "reject")):
+            [(_, code, _)] = await kit.set((T, [(name, operation, value)]))
             assert code == ErrorCode.topic_authorization_failed
         assert kit.configs == {"topic t": {RATE: "5"}}
         assert await kit.set((T, [(THEIRS, SET, "5")])) == [(T, NONE, None)]

@@ -1,6 +1,7 @@
 """Configs of deleted topics are removed if every broker agrees for a while, and in no other case."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 
@@ -47,7 +48,10 @@ class Kit:
         self.watch = DeletedTopics(self.store, clusters, lambda: self.now)
 
     async def set(
-        self, topic_id: bytes | None = OLD, resource: ConfigResource = T, **values: str | None
+        self,
+        topic_id: bytes | None = OLD,
+        resource: ConfigResource = T,
+        values: Mapping[str, str | None] = MappingProxyType({}),
     ) -> None:
         shown = None if topic_id is None else topic_id.hex()
         change = ConfigChange(resource, {RATE: "5", **values}, topic_id=shown)
@@ -67,7 +71,7 @@ class Kit:
 async def test_configs_of_a_deleted_topic_are_removed(known: bool) -> None:
     file = {T: {RATE: "9"}}
     kit = Kit(Cluster({}, {}), Cluster({}), file=file)
-    await kit.set(OLD if known else None, **{ACTION: None})
+    await kit.set(OLD if known else None, values={ACTION: None})
     await kit.store.alter_configs([ConfigChange(T, {RATE: "50"}, 9_000_000)], WHO)
     await kit.look_for(SURE_SECONDS - 0.1)
     assert kit.configs == {"t": {RATE: "50"}}
@@ -105,7 +109,7 @@ async def test_configs_may_outlive_their_topic() -> None:
 
 async def test_new_topic_of_the_same_name_starts_without_configs() -> None:
     kit = Kit(Cluster({"t": NEW}))
-    await kit.set(OLD, **{ACTION: "reject"})
+    await kit.set(OLD, values={ACTION: "reject"})
     await kit.store.alter_configs([ConfigChange(T, {ACTION: "throttle"}, topic_id=NEW.hex())], WHO)
     await kit.look_for()
     assert kit.configs == {"t": {ACTION: "throttle"}}
@@ -172,7 +176,7 @@ async def test_configs_that_are_set_while_the_brokers_are_asked_are_kept() -> No
             return known
 
     kit = Kit(Recreated({}))
-    await kit.set(OLD, **{ACTION: "reject"})
+    await kit.set(OLD, values={ACTION: "reject"})
     await kit.look_for()
     assert kit.configs == {"t": {RATE: "5"}}
 

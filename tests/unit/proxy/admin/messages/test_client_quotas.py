@@ -111,7 +111,10 @@ def test_describe_response(version: int) -> None:
     message = response_type(DESCRIBE_CLIENT_QUOTAS, version)
     kio = module_of(message)
     flexible = version >= FLEXIBLE_FROM
-    described = [([("user", "alice"), ("client-id", None)], [("a", 1.5), ("b", 2e18)]), ([("ip", "::1")], [])]
+    described: list[tuple[list[tuple[str, str | None]], list[tuple[str, float]]]] = [
+        ([("user", "alice"), ("client-id", None)], [("a", 1.5), ("b", 2e18)]),
+        ([("ip", "::1")], []),
+    ]
     written = [write_described(parts, values, flexible) for parts, values in described]
     assert read_frame(message, describe_response(7, flexible, 0, None, written)) == message(
         throttle_time=timedelta(0),

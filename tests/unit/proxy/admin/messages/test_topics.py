@@ -1,6 +1,7 @@
 """Topic messages, read and written again; compared with kio in the versions that it has."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -148,7 +149,7 @@ def test_rejection_is_kafkas(api_key, version):
 def some_response(api_key, version):
     schema = response_type(api_key, version)
     kind = schema.__annotations__[TOPICS[api_key]].__args__[0]
-    fields = {"topic_id": None} if hasattr(kind, "topic_id") else {}
+    fields: dict[str, Any] = {"topic_id": None} if hasattr(kind, "topic_id") else {}
     if api_key == CREATE:
         fields |= {"configs": (), "error_message": None}
     topic = kind(name="a", error_code=ErrorCode.none, **fields)

@@ -39,7 +39,7 @@ def three_ways():
     yield story, create_topics(TWO, 6), create_topics(TWO, 5)
     story = Story()
     story.counts.known = dict(TWO)
-    yield story, delete_topics(TWO, 5), delete_topics(TWO, 4)
+    yield story, delete_topics(list(TWO), 5), delete_topics(list(TWO), 4)
     story = Story()
     story.counts.known = {"a": 10, "b": 10}
     yield story, create_partitions({"a": 40, "b": 40}, 3), create_partitions({"a": 40, "b": 40}, 2)

@@ -23,6 +23,7 @@ class Charging:
         quota = ControllerMutation()
         quota.configure(Limits({QuotaEntity("u", None): {CONTROLLER_MUTATION_RATE: 2.0}}), NOW)
         self.bucket = quota.bucket(WHO, NOW)
+        assert self.bucket is not None
         given = intercepted(request_frame(create_topics({"a": 30, "b": 30}, version)))
         request = to_end(read_topics_request(CREATE_TOPICS, given.header, given.frame, Yielder()))
         self.topics = request.topics

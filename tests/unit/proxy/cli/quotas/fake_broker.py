@@ -24,7 +24,7 @@ from kio.schema.metadata.v12 import response as metadata_response
 from kio.schema.request_header.v1.header import RequestHeader as OldHeader
 from kio.schema.types import BrokerId
 from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import f64, i16, i32
+from kio.static.primitive import f64, i16, i32, i32Timedelta
 from kio.static.protocol import ResponsePayload
 
 from proxy.cli.quotas.client import LASTING, OF_FILE
@@ -36,7 +36,7 @@ from proxy.wire.api_keys import API_VERSIONS, DESCRIBE_CONFIGS, INCREMENTAL_ALTE
 Fault = tuple[ErrorCode, str | None]
 DESCRIBE: Final = 48
 ALTER: Final = 49
-NO_TIME: Final = timedelta(0)
+NO_TIME: Final = i32Timedelta.parse(timedelta(0))
 
 
 class FakeBroker:
@@ -89,7 +89,7 @@ class FakeBroker:
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def _do(self, coroutine):  # type: ignore[no-untyped-def]
+    def _do(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     async def _end_connections(self) -> None:

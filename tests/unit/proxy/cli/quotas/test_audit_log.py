@@ -11,7 +11,8 @@ from proxy.cli.quotas.audit_log import AuditEntry, TopicMissing, parse, read_log
 from proxy.errors import UpstreamUnavailable
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.api_keys import FETCH
-from tests.support.process.log_broker import END, LIST_OFFSETS, LogBroker
+from tests.support.messages.requests import LIST_OFFSETS
+from tests.support.process.log_broker import END, LogBroker
 from tests.support.process.metadata_broker import MetadataBroker
 
 KEY = {"kind": "client-quota", "entity": {"client-id": None, "user": "alice"}, "name": "producer_byte_rate"}

@@ -92,7 +92,7 @@ def test_prune_leaves_the_quotas_of_the_file_and_returns_those_that_tools_have_c
     assert [entry.back_to_file for entry in alterations([of_bob], back_to_file=True)] == [True]
     assert len(kept(HAVE, {}, of_file, [CLIENTS])) == 2
     assert kept({}, {}, of_file, [CLIENTS]) == [], "tools have removed them"
-    after = {ALICE: {"consumer_byte_rate": 5.0}, BOB: {"producer_byte_rate": 6.0}}
+    after: Quotas = {ALICE: {"consumer_byte_rate": 5.0}, BOB: {"producer_byte_rate": 6.0}}
     assert compare(after, {}, prune=[CLIENTS], of_file=of_file) == [], "a second run"
 
 

@@ -1,10 +1,11 @@
 """Quotas as a table."""
 
+from proxy.cli.quotas.entity import Quotas
 from proxy.cli.quotas.output import columns, quota_table
 
 
 def test_table_has_a_column_for_each_type_and_quota() -> None:
-    quotas = {
+    quotas: Quotas = {
         (("ip", None),): {"connection_creation_rate": 10.0},
         (("user", "a b"),): {"producer_byte_rate": 1e6, "request_percentage": 12.5},
     }

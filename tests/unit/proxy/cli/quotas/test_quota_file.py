@@ -144,7 +144,7 @@ _keys = st.sampled_from(["producer_byte_rate", "request_percentage", "a key: of 
 def test_what_is_written_is_what_is_read(
     entities: list[tuple[dict[str, str | None], dict[str, float]]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    quotas = {make_entity(parts.items()): values for parts, values in entities}
+    quotas: Quotas = {make_entity(parts.items()): {**values} for parts, values in entities}
     file = tmp_path_factory.getbasetemp() / "written.yaml"
     for write in (to_yaml, to_json):
         file.write_text(write(quotas), encoding="utf-8")

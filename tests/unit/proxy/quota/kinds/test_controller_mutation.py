@@ -227,7 +227,10 @@ def test_all_brokers_share_one():
     engines.engine(1, NOW)
     engines.engine(2, NOW)
     quota = engines.shared(KIND)
-    quota.charge_strict(quota.bucket(WHO, NOW), 30, NOW)
+    assert isinstance(quota, ControllerMutation)
+    whose = quota.bucket(WHO, NOW)
+    assert whose is not None
+    quota.charge_strict(whose, 30, NOW)
     assert [engine.buckets(NOW)[0].tokens for engine in engines.engines().values()] == [-8.0, -8.0]
     [(broker, bucket)] = engines.live()
     assert (broker, bucket.state(NOW).tokens) == (ALL_BROKERS, -8.0)
@@ -239,7 +242,10 @@ def test_what_is_each_brokers_own_is_shown_beside_it():
     for node_id in (1, 2):
         engines.engine(node_id, NOW).admit(RequestView(0, 9, 1, "c", 10), WHO, NOW)
     quota = engines.shared(KIND)
-    quota.charge_permissive(quota.bucket(WHO, NOW), 1, NOW)
+    assert isinstance(quota, ControllerMutation)
+    whose = quota.bucket(WHO, NOW)
+    assert whose is not None
+    quota.charge_permissive(whose, 1, NOW)
     assert [(broker, bucket.quota) for broker, bucket in engines.live()] == [
         (ALL_BROKERS, CONTROLLER_MUTATION_RATE),
         (1, "producer_byte_rate"),

@@ -108,7 +108,8 @@ def test_the_folder_is_the_registry():
 
 
 def test_a_key_belongs_to_one_kind():
-    names = [key.name for kind in KINDS for key in (*kind.keys, *kind.configs)]
+    names = [key.name for kind in KINDS for key in kind.keys]
+    names += [config.name for kind in KINDS for config in kind.configs]
     assert len(names) == len(set(names))
 
 

@@ -60,6 +60,8 @@ def test_a_change_of_a_default_or_a_network_may_change_any_bucket(entity):
 
 def test_so_may_many_changes_at_once():
     old = Table({})
-    few = {(f"user-{index}", None, None): 1.0 for index in range(1000)}
+    few: dict[tuple[str | None, str | None, str | None], float] = {
+        (f"user-{index}", None, None): 1.0 for index in range(1000)
+    }
     assert old.with_changes(few).change_since(old) is not None
     assert old.with_changes(few | {ALICE: 1.0}).change_since(old) is None

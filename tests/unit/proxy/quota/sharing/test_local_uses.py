@@ -9,10 +9,9 @@ from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.sharing.local_uses import LocalUses, bucket_key, hold
 from proxy.quota.sharing.reported_uses import LocalUse
-from proxy.quota.sharing.reports import SATURATED, BucketReport, Report
+from proxy.quota.sharing.reports import MAX_NAME, SATURATED, BucketReport, Report
 from proxy.quota.sharing.sharing import Sharing
 from proxy.quota.sharing.waiting import LONGEST_PAUSE
-from proxy.store.share_records import MAX_NAME
 
 PACED = RateRule(burst_seconds=1.0)
 

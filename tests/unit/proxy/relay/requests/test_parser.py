@@ -45,10 +45,14 @@ class Side:
         reader = start_reading(frame, self.parser.reader)
         return frame, reader, read_request_header(reader)
 
+    def api(self, header):
+        api = self.parser.api(header)
+        assert api is not None
+        return api
+
     def read(self, *pieces, size=0):
         frame, reader, header = self.start(*pieces, size=size)
-        api = self.parser.api(header)
-        return self.parser.read(frame, reader, header, self.client, api)
+        return self.parser.read(frame, reader, header, self.client, self.api(header))
 
 
 def test_items_are_read_if_a_quota_wants_them():
@@ -85,7 +89,7 @@ def test_a_request_is_read_on_where_its_first_part_ends():
     side = Side(resources=REJECTING)
     request = produce(1, size=5000)
     frame, reader, header = side.start(request[:2000], size=len(request))
-    api = side.parser.api(header)
+    api = side.api(header)
     view = side.parser.read(frame, reader, header, side.client, api)
     assert view.partial
     assert not view.cursor.done
@@ -125,5 +129,5 @@ def test_between_brokers_an_unknown_version_is_forwarded_unread_and_counted():
 def test_the_view_of_a_request_whose_header_alone_is_read():
     side = Side()
     frame, _, header = side.start(opaque(7, METADATA, 9))
-    view = unread_body(frame, header, side.client, side.parser.api(header))
+    view = unread_body(frame, header, side.client, side.api(header))
     assert (view.api_key, view.flexible, view.items, view.correlation_id) == (METADATA, True, [], 7)

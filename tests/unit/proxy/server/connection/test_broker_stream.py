@@ -18,6 +18,7 @@ from proxy.server.connection.connection import Connection
 from proxy.server.connection.splice import SPLICE
 from tests.support.messages.exchanges import fetch, fetch_response, fetched, opaque, responded
 from tests.support.messages.kio_messages import response_frame
+from tests.support.stories.connections import new_connection
 from tests.support.stories.relays import unlimited_relay
 
 RESPONSE = response_frame(fetch_response(12, bytes(range(256)) * (20 << 12)), 1)
@@ -89,7 +90,7 @@ async def served(
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(30), await asyncio.start_server(broker, "127.0.0.1", 0) as upstream:
         owner = ConnectionHost(upstream.sockets[0].getsockname()[1])
-        async with await loop.create_server(lambda: Connection(owner, 1, loop), "127.0.0.1", 0) as server:
+        async with await loop.create_server(lambda: new_connection(owner, loop), "127.0.0.1", 0) as server:
             told = await client(server.sockets[0].getsockname()[1])
             await owner.left_by.wait()
     return told, owner

@@ -31,6 +31,7 @@ from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import api_versions, produce
 from tests.support.messages.kio_messages import framed, request_frame, request_type
+from tests.support.stories.connections import new_connection
 from tests.support.stories.playbook import EVERYONE, new_relay
 from tests.support.stories.relays import unlimited_relay
 
@@ -94,7 +95,7 @@ def run(
     """What a blocking client, which gets the port, returns."""
 
     async def serve() -> Any:
-        server = await loop.create_server(lambda: Connection(owner, 1, loop, False, origin), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: new_connection(owner, loop, origin), "127.0.0.1", 0)
         async with server:
             async with asyncio.timeout(30):
                 done = await loop.run_in_executor(None, client, server.sockets[0].getsockname()[1])
@@ -165,7 +166,7 @@ def test_a_client_that_leaves_responses_unread_is_not_read_from(loop: asyncio.Ab
     owner = ConnectionHost()
 
     async def flood() -> list[bool]:
-        server = await loop.create_server(lambda: Connection(owner, 1, loop), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: new_connection(owner, loop), "127.0.0.1", 0)
         async with server, asyncio.timeout(30):
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
             writer.write(REQUEST)

@@ -22,6 +22,7 @@ from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.kio_messages import framed, request_frame, request_type
+from tests.support.stories.connections import new_connection
 from tests.support.stories.relays import unlimited_relay
 
 HEARTBEAT = request_frame(request_type(12, 0)(group_id="g", generation_id=1, member_id="m"), 7)
@@ -133,7 +134,7 @@ async def visits(host: Host, client: Client, end: Callable[[Host], None] | None)
     loop = asyncio.get_running_loop()
     broker = await asyncio.start_server(host.respond, "127.0.0.1", 0)
     host.broker_port = broker.sockets[0].getsockname()[1]
-    server = await loop.create_server(lambda: Connection(host, 1, loop), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: new_connection(host, loop), "127.0.0.1", 0)
     async with broker, server, asyncio.timeout(30):
         for visit in range(1, TIMES + 1):
             port = server.sockets[0].getsockname()[1]

@@ -13,6 +13,7 @@ from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import LENGTH
+from tests.support.stories.connections import new_connection
 from tests.support.stories.relays import unlimited_relay
 
 OWN: int = 49
@@ -105,7 +106,7 @@ class Stage:
         loop = asyncio.get_running_loop()
         self._upstream = await asyncio.start_server(self.broker.serve, "127.0.0.1", 0)
         self.owner = ConnectionHost(self._work, self._upstream.sockets[0].getsockname()[1])
-        self._server = await loop.create_server(lambda: Connection(self.owner, 1, loop), "127.0.0.1", 0)
+        self._server = await loop.create_server(lambda: new_connection(self.owner, loop), "127.0.0.1", 0)
         port = self._server.sockets[0].getsockname()[1]
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", port)
         return self

@@ -9,6 +9,7 @@ from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import TOPIC
 from tests.support.messages.old_messages import fetch_request, fetch_response
+from tests.support.stories.connections import new_connection
 from tests.support.stories.playbook import EVERYONE, new_relay
 
 RESPONSES: Final = 64
@@ -28,7 +29,7 @@ class Broker(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
-        self.transport = transport  # type: ignore[assignment]
+        self.transport = transport
 
     def data_received(self, data: bytes) -> None:
         assert self.transport is not None
@@ -74,7 +75,7 @@ def test_delayed_responses_stay_at_the_broker(loop: asyncio.AbstractEventLoop) -
         broker = Broker()
         brokers = await loop.create_server(lambda: broker, "127.0.0.1", 0)
         owner = ConnectionHost(loop, brokers.sockets[0].getsockname()[1])
-        server = await loop.create_server(lambda: Connection(owner, 1, loop), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: new_connection(owner, loop), "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
         started = time.monotonic()
         for number in range(RESPONSES):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
-from proxy.server.connection.connection import Connection
+from tests.support.stories.connections import new_connection
 from tests.unit.proxy.server.connection.test_connection_ends import HEARTBEAT, RESPONSE, Host
 
 NO_FRAME = b"\xff\xff\xff\xff"
@@ -32,7 +32,7 @@ async def sends_no_frame(host: Broker, connected: bool) -> None:
     loop = asyncio.get_running_loop()
     broker = await asyncio.start_server(host.respond, "127.0.0.1", 0)
     host.broker_port = broker.sockets[0].getsockname()[1]
-    server = await loop.create_server(lambda: Connection(host, 1, loop), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: new_connection(host, loop), "127.0.0.1", 0)
     async with broker, server, asyncio.timeout(30):
         reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
         if connected:

@@ -16,6 +16,7 @@ from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import TOPIC, produce
 from tests.support.messages.kio_messages import Ports
 from tests.support.process.certificates import Authority
+from tests.support.stories.connections import new_connection
 from tests.support.stories.playbook import drive, engine
 from tests.unit.proxy.relay.responses.test_late_responses import rejected
 from tests.unit.proxy.server.connection.test_connection_ends import RESET, Host
@@ -61,7 +62,7 @@ async def resets(host: Broker, tls: ssl.SSLContext | None) -> None:
     loop = asyncio.get_running_loop()
     broker = await asyncio.start_server(host.respond, "127.0.0.1", 0, ssl=tls)
     host.broker_port = broker.sockets[0].getsockname()[1]
-    server = await loop.create_server(lambda: Connection(host, 1, loop), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: new_connection(host, loop), "127.0.0.1", 0)
     async with broker, server, asyncio.timeout(30):
         _, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
         writer.write(REQUEST)

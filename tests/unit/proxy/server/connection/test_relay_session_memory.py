@@ -9,6 +9,7 @@ from proxy.relay.large_frames import LargeFrames
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import produce, produced
+from tests.support.stories.connections import new_connection
 from tests.support.stories.playbook import new_relay
 from tests.unit.proxy.server.connection.test_connection_ends import Host
 
@@ -44,7 +45,7 @@ async def reserve_and_give_back(host: Memory) -> None:
     loop = asyncio.get_running_loop()
     broker = await asyncio.start_server(host.respond, "127.0.0.1", 0, limit=1 << 16)
     host.broker_port = broker.sockets[0].getsockname()[1]
-    server = await loop.create_server(lambda: Connection(host, 1, loop), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: new_connection(host, loop), "127.0.0.1", 0)
     async with broker, server, asyncio.timeout(30):
         reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
         writer.write(LARGE)

@@ -1,7 +1,7 @@
 """ListenerConnections: which clients get a relay, and what is counted when they come and go."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from proxy.quota.verdict import ALLOW
 from proxy.relay.close_reasons import (
     CLIENT_PROTOCOL_ERROR,
     CONNECTION_RATE,
+    NO_PRINCIPAL,
     TOO_MANY_CONNECTIONS,
     RelayError,
 )
@@ -25,7 +26,7 @@ from proxy.security.access import PLAINTEXT
 from proxy.security.settings import Principal, Tls
 from proxy.server.listener.admission import LimitedAdmission
 from proxy.server.listener.bootstrap_router import STAND_IN, BootstrapRouter
-from proxy.server.listener.client_identification import NO_PRINCIPAL, ClientIdentification
+from proxy.server.listener.client_identification import ClientIdentification
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.connections import MAX_UNSERVED, ListenerConnections
 from proxy.server.listener.dialer import BrokerDialer
@@ -42,7 +43,7 @@ NOW = 50.0
 RATE = 2.0
 ONE_ADDRESS = {QuotaEntity(None, None, DEFAULT): {"connection_creation_rate": RATE}}
 BOOTSTRAP = (("k", 9092),)
-NAMED_BY_RULE = {
+NAMED_BY_RULE: dict[str, Any] = {
     "tls": Tls(certificate="c", key="k"),
     "principal": Principal(source="tls", rules="RULE:^O=(.*)$/$1/"),
 }
@@ -139,7 +140,7 @@ def test_a_connection_is_open_until_it_ends_and_closing_until_its_sockets_are_cl
     kit.end(client, "idle")
     assert (kit.connections.open, kit.connections.closing) == (set(), {client})
     assert kit.closed.by_reason == {"idle": 1}
-    kit.connections.left(client)
+    kit.connections.left(cast("Any", client))
     assert kit.connections.closing == set()
 
 
@@ -167,8 +168,8 @@ def test_a_connection_counts_until_its_sockets_are_closed() -> None:
     assert kit.connections.room.full
     kit.end(first, "idle")
     assert kit.connections.room.full, "its sockets are still open"
-    kit.connections.left(first)
-    kit.connections.left(first)
+    kit.connections.left(cast("Any", first))
+    kit.connections.left(cast("Any", first))
     assert not kit.connections.room.full
     assert kit.open(Client()) is not None
     assert kit.connections.room.full, "it was given back once"
@@ -211,7 +212,7 @@ def test_a_connection_that_fails_is_logged_with_its_user_and_client_id(
 
 
 def test_a_client_that_is_not_identified_does_not_count() -> None:
-    kit = Kit(max_connections=1, **NAMED_BY_RULE)
+    kit = Kit(1, **NAMED_BY_RULE)
     client = Client()
     client.tls = SimpleNamespace(getpeercert=lambda binary_form: b"")
     for _ in range(3):

@@ -27,9 +27,10 @@ class Ports:
 
 class Kit:
     def __init__(self, *, asks: bool = True) -> None:
-        self.ports: Any = Ports()
-        self.sockets: Any = SimpleNamespace(bootstrap_open=False, bootstrap_problem="")
-        self.sockets.open_bootstrap = self._open
+        ports: Any = Ports()
+        sockets: Any = SimpleNamespace(bootstrap_open=False, bootstrap_problem="")
+        sockets.open_bootstrap = self._open
+        self.ports, self.sockets = ports, sockets
         self.started: list[str] = []
         self.closed: list[str] = []
         cluster = ClusterRefresh("clients", ClusterAccess((("k", 9092),), 1.0), lambda view: None)
@@ -42,8 +43,8 @@ class Kit:
             cluster=cluster,
             authorizer=authorizer,
             counts=counts,
-            ports=self.ports,
-            sockets=self.sockets,
+            ports=ports,
+            sockets=sockets,
             tasks=Tasks(),
         )
 
@@ -104,7 +105,7 @@ async def test_a_cluster_that_the_proxy_cannot_ask_is_logged_and_its_authorizer_
     async def run() -> None:
         running.set()
 
-    kit.discovery.cluster.run = run  # type: ignore[method-assign]
+    kit.discovery.cluster.run = run
     kit.discovery.start()
     await running.wait()
     await asyncio.sleep(0)

@@ -51,9 +51,10 @@ class Watch:
 
 def sweep_of(*clients: Client, ports: Any = None, watch: Any = None, closed: Any = None) -> Sweep:
     connections: Any = SimpleNamespace(open=set(clients))
+    no_ports: Any = SimpleNamespace(retry=lambda: None)
     return Sweep(
         connections=connections,
-        ports=ports or SimpleNamespace(retry=lambda: None),
+        ports=ports or no_ports,
         watch=watch or Watch(),
         closed=closed or ClosedConnections("clients"),
         rejected=RejectedAddresses("clients"),

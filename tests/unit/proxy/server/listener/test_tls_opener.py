@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -123,7 +123,7 @@ def run(
                 gateway,
                 server_tls(settings, ()),
                 node_id=3,
-                make=lambda origin: Connection(gateway, 3, loop, True, origin),
+                make=lambda origin: cast("Any", Connection(cast("Any", gateway), 3, loop, True, origin)),
                 seconds=seconds,
                 turns=HandshakeTurns(loop),
             )

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from proxy.server.workers.channel import BACKLOG_BYTES, HEAD, Appended, Ask, Channel, Record
+from proxy.server.workers.channel import BACKLOG_BYTES, HEAD, Appended, Ask, Channel, Message, Record
 
 
 async def pair() -> tuple[Channel, Channel]:
@@ -13,7 +13,7 @@ async def pair() -> tuple[Channel, Channel]:
 
 async def test_messages_arrive_whole_and_in_order_until_the_other_side_closes() -> None:
     one, other = await pair()
-    sent = [Record(3, 5, b"x" * 100_000), Appended(b""), Ask(1, "metrics")]
+    sent: list[Message] = [Record(3, 5, b"x" * 100_000), Appended(b""), Ask(1, "metrics")]
     for message in sent:
         one.send(message)
     assert [await other.receive() for _ in sent] == sent

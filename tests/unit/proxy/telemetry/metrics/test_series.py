@@ -21,7 +21,9 @@ from proxy.telemetry.metrics.series import (
 
 @pytest.mark.parametrize("kept", [0, 1])
 def test_the_smallest_series_are_added_up(kept: int) -> None:
-    series = {("in", str(number)): float(number) for number in range(MAX_SERIES + 2)}
+    series: dict[tuple[str, ...], float] = {
+        ("in", str(number)): float(number) for number in range(MAX_SERIES + 2)
+    }
     found = bounded(series, kept)
     assert len(found) == MAX_SERIES + 1
     assert found[("in", REST) if kept else (REST, REST)] == 0 + 1

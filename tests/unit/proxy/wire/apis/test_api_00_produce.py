@@ -22,6 +22,7 @@ from tests.support.messages.kio_messages import (
 )
 from tests.support.messages.old_messages import produce_request, produce_response
 from tests.support.messages.reading import announce, edited, items_of, read_request, read_response
+from tests.support.messages.requests import build
 
 BY_NAME = range(13)
 
@@ -54,9 +55,11 @@ def test_the_oldest_requests_with_many_partitions(version):
 def test_v13_names_topics_by_id():
     topic_id = uuid.uuid4()
     partitions = tuple(
-        v13.PartitionProduceData(index=index, records=records) for index, records in ((0, None), (2, b"abc"))
+        build(v13.PartitionProduceData, index=index, records=records)
+        for index, records in ((0, None), (2, b"abc"))
     )
-    request = v13.ProduceRequest(
+    request = build(
+        v13.ProduceRequest,
         transactional_id="t" * 200,
         acks=-1,
         timeout=milliseconds(1),
