@@ -6,6 +6,7 @@ and the proxy takes their configuration.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -93,6 +94,15 @@ def test_alerts_and_dashboard_are_those_of_this_repository() -> None:
     assert json.loads(dashboard) == json.loads((ROOT / "deploy/grafana/quota-proxy.json").read_text())
 
 
+@pytest.mark.parametrize("case", ["nodeport", "pinned"])
+def test_the_scraped_job_is_the_one_of_the_alerts(case: str) -> None:
+    monitor = of_kind(case, "ServiceMonitor")["spec"]
+    labels = of_kind(case, "Service", "quota-proxy-admin")["metadata"]["labels"]
+    assert monitor["selector"]["matchLabels"].items() <= labels.items()
+    jobs = set(re.findall(r'job="([^"]*)"', (ROOT / "deploy/prometheus/alerts.yaml").read_text()))
+    assert jobs == {labels[monitor["jobLabel"]]}
+
+
 @needs_helm
 def test_quotas_are_loaded_again_and_other_keys_replace_the_pods() -> None:
     def annotation(*values: str) -> str:
@@ -136,20 +146,27 @@ def test_the_proxy_takes_the_configuration(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_service_has_the_ports_that_clients_are_told(case: str, tmp_path: Path) -> None:
-    [listener] = (settings := settings_of(case, tmp_path)).listeners
+    settings = settings_of(case, tmp_path)
     service = of_kind(case, "Service")["spec"]
     on_nodes = service["type"] == "NodePort"
-    outside = {
-        port["nodePort"] if on_nodes else port["port"]: port["targetPort"] for port in service["ports"]
-    }
-    if listener.sni is not None:
-        assert outside == {listener.sni.advertised_port: listener.sni.port}
-        return
-    ports = broker_ports(settings, listener)
-    base = listener.advertised_broker_port_base or listener.broker_port_base
-    brokers = {near: far for near, far in outside.items() if far != listener.bootstrap_port}
-    assert len(brokers) == len(outside) - 1 >= 2
-    assert all(far in ports and near - base == far - ports[0] for near, far in brokers.items())
+    for listener in settings.listeners:
+        outside = {
+            port["nodePort"] if on_nodes else port["port"]: port["targetPort"]
+            for port in service["ports"]
+            if port["name"].partition("-")[0] == listener.name
+        }
+        if listener.sni is not None:
+            assert outside == {listener.sni.advertised_port: listener.sni.port}
+            continue
+        ports = broker_ports(settings, listener)
+        base = listener.advertised_broker_port_base or listener.broker_port_base
+        brokers = {near: far for near, far in outside.items() if far in ports}
+        others = [far for far in outside.values() if far not in ports]
+        assert others == ([] if listener.replication else [listener.bootstrap_port])
+        assert len(brokers) >= 2
+        assert all(near - base == far - ports[0] for near, far in brokers.items())
+        # Brokers of the cluster dial the addresses that they advertise themselves.
+        assert listener.advertised_host not in ("", "0.0.0.0")
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -27,7 +27,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $root := . -}}
 {{- $config := deepCopy .Values.config -}}
 {{- range $listener := $config.listeners -}}
-{{- if and (not $listener.sni) (not $listener.replication) (not $listener.advertised_host) -}}
+{{- if and (not $listener.sni) (not $listener.advertised_host) -}}
 {{- $_ := set $listener "advertised_host" (printf "%s.%s.svc" (include "quota-proxy.name" $root) $root.Release.Namespace) -}}
 {{- end -}}
 {{- end -}}
