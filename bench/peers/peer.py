@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
+from proxy.demo.ports import free_port_range
+
 HOST: Final = "127.0.0.1"
 START_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 10.0
@@ -105,12 +107,11 @@ class Peer(Protocol):
 
 
 def free_ports(count: int) -> list[int]:
-    """Return free loopback ports in ascending order."""
-    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = sorted(sock.getsockname()[1] for sock in sockets)
-    for sock in sockets:
-        sock.close()
-    return ports
+    """Return free loopback ports in ascending order, with a free one below each: the proxy's range of broker
+    ports begins there.
+    """
+    first = free_port_range(2 * count)
+    return list(range(first + 1, first + 2 * count, 2))
 
 
 def accepts(port: int) -> bool:

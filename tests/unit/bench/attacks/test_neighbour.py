@@ -1,16 +1,22 @@
 import socket
+import time
 
 import pytest
 
-from bench.attacks.neighbour import Latencies, Neighbour, latencies
+from bench.attacks.neighbour import EVERY_SECONDS, Latencies, Neighbour, latencies
+from tests.support.waiting import wait_until
 from tests.unit.bench.attacks.conftest import produced
 
 
 def test_the_neighbour_measures(broker: int) -> None:
     with Neighbour(broker, "topic") as neighbour:
+        started = time.perf_counter()
         found = neighbour.measure(0.1)
-    assert 2 <= len(found) <= 30
-    assert all(seconds > 0.0 for seconds in found)
+        passed = time.perf_counter() - started
+        assert 1 <= len(found) <= passed / EVERY_SECONDS + 1
+        assert all(seconds > 0.0 for seconds in found)
+        # A busy machine may pause for as long as a measurement.
+        wait_until(lambda: len(neighbour.measure(0.1)) > 1, "more than one batch")
 
 
 def test_a_batch_that_is_not_written() -> None:
