@@ -22,6 +22,7 @@ class Watch:
     """A running refresh, and the views that it gave."""
 
     def __init__(self, broker: MetadataBroker) -> None:
+        self.began = asyncio.get_running_loop().time()
         self.changed: list[ClusterView] = []
         self.views: asyncio.Queue[ClusterView] = asyncio.Queue()
         self.refresh = ClusterRefresh(
@@ -123,9 +124,9 @@ async def test_a_view_that_seems_stale_is_replaced_when_it_is_old_enough(
     for _ in range(10):
         watch.refresh.request_refresh()
     await watch.next()
-    # The age counts from before the first request connected to the broker.
-    first, second = broker.asked_at
-    assert second - first >= 0.1
+    # The age counts from before the first request connects to the broker, which may take long.
+    _, second = broker.asked_at
+    assert second - watch.began >= 0.2 - 0.001
 
 
 async def test_partitions_are_kept_fresh(

@@ -9,7 +9,10 @@ STORM, OTHER = "10.0.0.1", "10.0.0.2"
 
 
 class Handshakes:
-    """Tasks that wait for their turns, and the times at which they got them."""
+    """Tasks that wait for their turns, and the times of these.
+
+    A time is the one at which a turn is given, by the loop's clock: a busy machine may go on late.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, number: int = 0) -> None:
         self.loop = loop
@@ -26,7 +29,7 @@ class Handshakes:
     async def start(self, number: int, address: str) -> None:
         await self.turns.take(address)
         self.started.append(number)
-        self.times.append(self.loop.time())
+        self.times.append(self.turns._next_at - PAUSE_SECONDS)
 
     async def end(self) -> None:
         async with asyncio.timeout(30):
