@@ -6,6 +6,7 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.clients import Confluent
 from tests.support.kafka.topics import make_topic
 from tests.support.process.proxy_process import ProxyProcess
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 COUNT = 3000
@@ -22,17 +23,24 @@ def test_producer_and_consumer_performance(kafka: EmbeddedKafka, proxy: ProxyPro
 
 
 def test_topics(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
+    """The broker applies what the controller has done a moment later."""
     topics = ("kafka-topics", "--bootstrap-server", proxy.bootstrap)
     of_one = ("--topic", "tool-topics")
     made = kafka.run_tool(*topics, *of_one, "--create", "--partitions", "2", "--config", "retention.ms=60000")
     assert "Created topic tool-topics" in made.stdout
-    assert "tool-topics" in kafka.run_tool(*topics, "--list").stdout.splitlines()
+
+    def listed() -> bool:
+        return "tool-topics" in kafka.run_tool(*topics, "--list").stdout.splitlines()
+
+    def described() -> str:
+        return kafka.run_tool(*topics, *of_one, "--describe").stdout
+
+    wait_until(listed, "the topic at the broker")
     kafka.run_tool(*topics, *of_one, "--alter", "--partitions", "3")
-    shown = kafka.run_tool(*topics, *of_one, "--describe").stdout
-    assert "PartitionCount: 3" in shown
-    assert "retention.ms=60000" in shown
+    wait_until(lambda: "PartitionCount: 3" in described(), "the partition at the broker")
+    assert "retention.ms=60000" in described()
     kafka.run_tool(*topics, *of_one, "--delete")
-    assert "tool-topics" not in kafka.run_tool(*topics, "--list").stdout.splitlines()
+    wait_until(lambda: not listed(), "the topic's end at the broker")
 
 
 def test_consumer_groups(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
@@ -89,4 +97,7 @@ def test_configs_of_a_topic(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
         "tool-configs",
     )
     kafka.run_tool("kafka-configs", *of_topic, "--alter", "--add-config", "retention.ms=70000")
-    assert "retention.ms=70000" in kafka.run_tool("kafka-configs", *of_topic, "--describe").stdout
+    wait_until(
+        lambda: "retention.ms=70000" in kafka.run_tool("kafka-configs", *of_topic, "--describe").stdout,
+        "the config at the broker",
+    )

@@ -9,7 +9,7 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import describe_topic, make_topic
 from tests.support.messages.requests import api_versions
-from tests.support.process.proxy_process import HOST, ProxyRunner
+from tests.support.process.proxy_process import HOST, STOP_SECONDS, ProxyRunner
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -74,7 +74,7 @@ def test_a_port_of_the_proxys_own_is_taken(which: str, kafka: EmbeddedKafka, run
     port = getattr(proxy, which)
     with socket.create_server((HOST, port)):
         proxy.launch()
-        assert proxy.process.wait(30) != 0
+        assert proxy.process.wait(STOP_SECONDS) != 0
     assert f"port {port} on {HOST} cannot be bound: it is in use" in proxy.log
     assert "Traceback" not in proxy.log
 

@@ -83,7 +83,8 @@ def test_events_add_up_to_the_counters(kafka: EmbeddedKafka, run_proxy: ProxyRun
     requests = samples(proxy, "quota_proxy_requests_total", "api")
     throttled = samples(proxy, "quota_proxy_throttled_requests_total", "quota")
     seconds = samples(proxy, "quota_proxy_throttle_seconds_total", "quota")
-    assert proxy.metric("quota_proxy_usage_events_total", outcome="delivered") > 0
+    delivered = {"outcome": "delivered"}
+    wait_until(lambda: proxy.metric("quota_proxy_usage_events_total", **delivered) > 0, "a delivery")
     assert proxy.stop() == 0
     events = events_of(kafka, "usage-events")
     assert len({tuple(event[part] for part in PLACE) for event in events}) == len(events)
