@@ -1,5 +1,6 @@
 """Client quotas set with Kafka's own tools: responses equal a broker's, and no broker stores the quotas."""
 
+import statistics
 import time
 import uuid
 from collections.abc import Iterator
@@ -276,14 +277,19 @@ def test_connections_over_the_rate_are_served_late_and_never_reset(proxy: ProxyP
     assert alter(proxy.broker_port(1), {"ip": "127.0.0.1"}, connection_creation_rate=5.0) == ErrorCode.none
     try:
         started = time.monotonic()
-        clients = [RawClient(proxy.broker_port(1)) for _ in range(20)]
-        connected = time.monotonic() - started
+        clients: list[RawClient] = []
+        took: list[float] = []
+        for _ in range(20):
+            began = time.monotonic()
+            clients.append(RawClient(proxy.broker_port(1)))
+            took.append(time.monotonic() - began)
         for client in clients:
             client.send(api_versions(0))
         responses = [client.receive() for client in clients]
         for client in clients:
             client.close()
-        assert connected < 1, "connections are taken at once"
+        # At the rate, most would take 0.2 s. A busy machine delays only some.
+        assert statistics.median(took) < 0.1, "connections are taken at once"
         assert max(response.at for response in responses) - started > 1
         assert proxy.metric("quota_proxy_connection_throttle_seconds_total", ip="127.0.0.1") > 1
     finally:

@@ -87,7 +87,7 @@ def test_a_broker_that_moves_is_followed(run_proxy: ProxyRunner) -> None:
         make_topic(kafka, "moved")
         producer = Confluent().producer(proxy.bootstrap)
         producer.produce("moved", b"before")
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         port = kafka.port(1)
         kafka.stop(1)
         with Tap({("127.0.0.3", port): (HOST, port)}) as tap:
@@ -95,7 +95,7 @@ def test_a_broker_that_moves_is_followed(run_proxy: ProxyRunner) -> None:
             kafka.start(1)
             wait_until(lambda: proxy.log_lines(f"broker 1 is 127.0.0.3:{port}"), "the proxy's noticing")
             producer.produce("moved", b"after")
-            assert producer.flush(30) == 0
+            assert producer.flush(60) == 0
             with RawClient(proxy.broker_port(1)) as client:
                 client.ask(api_versions())
             assert tap.streams, "the broker is reached at its new address"

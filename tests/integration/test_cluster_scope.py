@@ -16,8 +16,10 @@ from confluent_kafka.admin import (
 )
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.kafka.admin_requests import shown_of
 from tests.support.kafka.flood import producing
 from tests.support.kafka.topics import make_topic, read_log
+from tests.support.messages.configs import TOPIC as CONFIG_OF_TOPIC
 from tests.support.messages.requests import batches
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
@@ -46,6 +48,17 @@ def set_rate(proxy: ProxyProcess, topic: str, rate: int) -> None:
     admin = AdminClient({"bootstrap.servers": proxy.bootstrap})
     for done in admin.incremental_alter_configs([resource]).values():
         done.result(30)
+
+
+def set_at(proxy: ProxyProcess, topic: str) -> bool:
+    """Whether the proxy has the topic's limit: the store's topic brings it to another one a moment later."""
+    shown = shown_of(proxy.broker_port(1), (CONFIG_OF_TOPIC, topic), OF_TOPIC)
+    return shown[OF_TOPIC].value == str(LIMIT)
+
+
+def is_used(kafka: EmbeddedKafka, topic: str) -> bool:
+    """Whether each broker has got something of the topic."""
+    return all(next(read_log(kafka, topic, partition), b"") for partition in range(3))
 
 
 def share(proxy: ProxyProcess, kind: str) -> float:
@@ -90,10 +103,14 @@ def test_one_limit_over_brokers_and_proxies(kafka_cluster: EmbeddedKafka, run_pr
     for proxy in proxies:
         wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 2, "both proxies")
     set_rate(proxies[0], TOPIC, LIMIT)
+    for proxy in proxies:
+        wait_until(lambda proxy=proxy: set_at(proxy, TOPIC), "the limit at both proxies")  # type: ignore[misc]
     with ExitStack() as stack:
         for proxy in proxies:
             for topic in (TENANT, TOPIC):
                 stack.enter_context(producing(proxy, topic, client_id=topic, partitions=3))
+        for topic in (TENANT, TOPIC):
+            wait_until(lambda topic=topic: is_used(kafka_cluster, topic), "a first record")  # type: ignore[misc]
         began = time.time()
         wait_until(lambda: time.time() > began + SECONDS, "the producers to have sent", 60)
         shares = {kind: [share(proxy, kind) for proxy in proxies] for kind in KINDS}

@@ -77,6 +77,14 @@ def _seconds(response: Any) -> float:
     return float(response.throttle_time.total_seconds())
 
 
+def _waits(port: int, request: Any, client_id: str) -> tuple[Any, float]:
+    """Send one request; the response, and the wait: what it announces, and what has passed already."""
+    # The clock of the proxy's event loop has whole milliseconds.
+    started = time.monotonic() - 0.01
+    response = ask(port, request, client_id)
+    return response, time.monotonic() - started + _seconds(response)
+
+
 def _codes(response: Any) -> list[int]:
     return [code for _, code in results(response)]
 
@@ -107,15 +115,15 @@ def test_strict_versions_reject_the_second_topic(kafka: EmbeddedKafka, proxy: Pr
         assert _codes(rest.message) == [0]
         assert sent + announced - 0.01 <= rest.at <= response.at + announced + LATE
     # Brokers may not know the new topics yet; the proxy does.
-    deleted = ask(port, delete_topics([other, one, "mutation-never"], 5), "strict-delete")
+    deleted, waits = _waits(port, delete_topics([other, one, "mutation-never"], 5), "strict-delete")
     assert results(deleted) == [(other, 0), (one, THROTTLED), ("mutation-never", 3)]
-    assert 0.0 < _seconds(deleted) <= 4.0
+    assert _seconds(deleted) <= 4.0 <= waits
     grown = dict.fromkeys(_two("strict-grow", 1), 31)
     for name in grown:
         make_topic(kafka, name)
-    response = ask(port, create_partitions(grown, 3, validate_only=True), "strict-grow")
+    response, waits = _waits(port, create_partitions(grown, 3, validate_only=True), "strict-grow")
     assert results(response) == list(zip(grown, (0, THROTTLED), strict=True))
-    assert 0.0 < _seconds(response) <= 4.0
+    assert _seconds(response) <= 4.0 <= waits
 
 
 def test_permissive_versions_do_both_and_wait(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
@@ -125,9 +133,9 @@ def test_permissive_versions_do_both_and_wait(kafka: EmbeddedKafka, proxy: Proxy
         ("permissive-create", create_topics(topics, 5)),
         ("permissive-delete", delete_topics(list(topics), 4)),
     ):
-        response = ask(port, request, client_id)
+        response, waits = _waits(port, request, client_id)
         assert _codes(response) == [0, 0]
-        assert 10.0 < _seconds(response) <= 19.0
+        assert _seconds(response) <= 19.0 <= waits
     entity = {"user": "", "client_id": "permissive-create"}
     assert -38.0 < proxy.metric(METRIC + "tokens", **entity) < 0.0
     assert proxy.metric(METRIC + "rate", **entity) > 0.0
@@ -188,7 +196,8 @@ def test_every_broker_takes_from_the_same_bucket(
     kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner
 ) -> None:
     proxy = run_proxy(kafka_cluster.bootstrap, [_limit("<default>", RATE)])
-    requests = [create_topics({"mutation-one": 30}, validate_only=True)] * 3
+    # So many that no token returns while a busy machine pauses.
+    requests = [create_topics({"mutation-one": 300}, validate_only=True)] * 3
     responses = [
         ask(proxy.broker_port(node), request, "everywhere") for node, request in enumerate(requests, 1)
     ]

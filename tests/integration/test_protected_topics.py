@@ -97,14 +97,14 @@ def test_a_transaction_leaves_nothing_that_keeps_a_proxy_from_loading(
     kafka: EmbeddedKafka, front: ProxyProcess, run_proxy: ProxyRunner
 ) -> None:
     producer = Confluent().producer(front.bootstrap, transactional_id="protected", linger_ms=0)
-    producer.init_transactions(30.0)
+    producer.init_transactions(60.0)
     producer.begin_transaction()
     errors: list[KafkaError | None] = []
     producer.produce(STORE, FORGED, on_delivery=lambda error, _: errors.append(error))
-    producer.flush(30.0)
+    producer.flush(60.0)
     assert [error and error.code() for error in errors] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
     before = size_of(kafka, STORE)
-    producer.abort_transaction(30.0)
+    producer.abort_transaction(60.0)
     wait_until(lambda: size_of(kafka, STORE) > before, "the transaction's marker")
     restarted = run_proxy(kafka.bootstrap, settings={"quotas": {"store": {"topic": STORE}}})
     assert "loaded 1 records" in restarted.log
