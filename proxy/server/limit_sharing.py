@@ -98,7 +98,7 @@ class LimitSharing:
         self._time: Final = time
         self._sharing = Sharing(self._name)
         self._joining_since = time()
-        """When this process began to read the log from its start."""
+        """When this process read the first record of a live process."""
         self._uses: Final = LocalUses()
         self._applied = 0
         """The parts by the records below this offset are in use."""
@@ -194,7 +194,7 @@ class LimitSharing:
             else:
                 if self._time() - self._failed_at > FAILED_SECONDS:
                     self._failure = ""
-            self._engines.review_every(REVIEW_SECONDS if self.instances > 1 else UNLIMITED)
+            self._engines.review_every(REVIEW_SECONDS if self._parts_may_grow() else UNLIMITED)
             if self._sharing.joined and not self._failure:
                 self.joined.set()
             self._look_for_namesakes()
@@ -265,6 +265,10 @@ class LimitSharing:
             return True
         return self._sharing.instances > 0 and self._time() - self._joining_since > JOIN_SECONDS
 
+    def _parts_may_grow(self) -> bool:
+        """Whether this process shares, or uses only its reserve: all but one that has the whole limits."""
+        return self._sharing.instances > (1 if self._sharing.joined else 0)
+
     def _report(self, uses: list[LocalUse], now: float, applied: int) -> None:
         """Report what is due; where nothing can be written, all of it stays due."""
         if self._left or not self.topic.writable:
@@ -316,13 +320,14 @@ class LimitSharing:
             self._namesakes = found
 
     def _see(self, report: Report, offset: int, timestamp_ms: int) -> None:
+        if self._sharing.instances == 0:
+            self._joining_since = self._time()
         self._sharing.see(report, offset, timestamp_ms)
         if self._sharing.grown:
             self._grown.set()
 
     def _begin_anew(self) -> None:
         self._sharing = Sharing(self._name, self._sharing.reported, self._sharing.seen_at)
-        self._joining_since = self._time()
         self._applied = 0
 
     async def leave(self) -> None:

@@ -199,6 +199,39 @@ async def test_clients_are_served_although_the_topic_is_away(
         assert bucket.limit == LIMIT
 
 
+async def test_a_process_that_reads_its_first_record_late_keeps_the_whole_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It knows of no other process: the log was away for longer than it waits at the start."""
+    monkeypatch.setattr(limit_sharing, "JOIN_SECONDS", 0.2)
+    monkeypatch.setattr(limit_sharing, "REPORT_SECONDS", 0.01)
+    tasks, loop = Tasks(), asyncio.get_running_loop()
+    engines, written, passes, stopped_at = quota_engines(), list[bytes](), 0, float("inf")
+    engines.engine(1, 0.0).admit(RequestView(PRODUCE, 9, 1, "c", 10), Identity("u", "c", "10.0.0.1"), 0.0)
+    _, bucket = engines.live()[0]
+
+    def time() -> float:
+        nonlocal passes
+        passes += 1
+        return min(loop.time(), stopped_at)
+
+    shares = LocalShares(written.append)
+    sharing = LimitSharing("a", engines, shares, time)
+    began = loop.time()
+    tasks.start(sharing.follow())
+    tasks.start(sharing.run())
+    await reached(lambda: written and loop.time() > began + 2 * limit_sharing.JOIN_SECONDS, "a long wait")
+    stopped_at = loop.time()
+    shares.take(Record(0, int(stopped_at * 1000), written[0]))
+    await reached(lambda: sharing._sharing.instances, "its own record")
+    before = passes
+    await reached(lambda: passes > before + 100, "some passes")
+    assert not sharing.joined.is_set()
+    assert bucket.limit == LIMIT
+    assert engines.engine(1, 0.0).max_throttle_seconds == limit_sharing.REVIEW_SECONDS, "it may change"
+    await tasks.cancel()
+
+
 async def test_a_new_topic_keeps_the_parts_until_all_have_joined(start: Start) -> None:
     async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
         sharing, bucket = start(broker, "a")
