@@ -104,13 +104,13 @@ def test_one_limit_over_brokers_and_proxies(kafka_cluster: EmbeddedKafka, run_pr
         wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 2, "both proxies")
     set_rate(proxies[0], TOPIC, LIMIT)
     for proxy in proxies:
-        wait_until(lambda proxy=proxy: set_at(proxy, TOPIC), "the limit at both proxies")  # type: ignore[misc]
+        wait_until(lambda proxy=proxy: set_at(proxy, TOPIC), "the limit at both proxies")
     with ExitStack() as stack:
         for proxy in proxies:
             for topic in (TENANT, TOPIC):
                 stack.enter_context(producing(proxy, topic, client_id=topic, partitions=3))
         for topic in (TENANT, TOPIC):
-            wait_until(lambda topic=topic: is_used(kafka_cluster, topic), "a first record")  # type: ignore[misc]
+            wait_until(lambda topic=topic: is_used(kafka_cluster, topic), "a first record")
         began = time.time()
         wait_until(lambda: time.time() > began + SECONDS, "the producers to have sent", 60)
         shares = {kind: [share(proxy, kind) for proxy in proxies] for kind in KINDS}

@@ -122,8 +122,8 @@ def test_what_expires_while_it_is_rejected_is_not_in_the_log(
             wait_until(lambda: sum(len(each.failed) for each in producers) > FAILED, "failures", 120)
         finally:
             stop.set()
-        for each in running:
-            each.result()
+        for run in running:
+            run.result()
     wait_until(
         lambda: proxy.metric("quota_proxy_connections", listener="clients") == 0, "no more of the producers"
     )
