@@ -145,19 +145,8 @@ def heat_map(values: Mapping[datetime, float], spell: Callable[[float], str]) ->
         for column in range(24):
             found = cells.get((row, column))
             title = f"{day} {column:02}:00  {'no events' if found is None else spell(found)}"
-            part = found / highest if found and highest else 0.0
-            boxes.append(
-                Box(
-                    _LEFT + slot * column + 1,
-                    _TOP + _CELL_HEIGHT * row + 1,
-                    slot - 2,
-                    _CELL_HEIGHT - 2,
-                    EMPTY_COLOR if found is None else HEAT_COLOR,
-                    title,
-                    # The square root: a cell is visible beside a much larger one.
-                    1.0 if found is None else 0.08 + 0.92 * part**0.5,
-                )
-            )
+            part = None if found is None else found / highest if highest else 0.0
+            boxes.append(_cell(_LEFT + slot * column, _TOP + _CELL_HEIGHT * row, slot, title, part))
     height = _TOP + _CELL_HEIGHT * len(begins) + _BOTTOM
     return Chart(
         height,
@@ -170,6 +159,14 @@ def heat_map(values: Mapping[datetime, float], spell: Callable[[float], str]) ->
         [],
         unit="day" if periods is None else periods.name,
     )
+
+
+def _cell(x: float, y: float, width: float, title: str, part: float | None) -> Box:
+    """A cell with this part of the highest value; None: there is no value."""
+    color = EMPTY_COLOR if part is None else HEAT_COLOR
+    # The square root: a cell is visible beside a much larger one.
+    opacity = 1.0 if part is None else 0.08 + 0.92 * part**0.5
+    return Box(x + 1, y + 1, width - 2, _CELL_HEIGHT - 2, color, title, opacity)
 
 
 def _time_labels(periods: Periods | None, slot: float, y: float) -> list[Label]:

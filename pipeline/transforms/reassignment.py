@@ -116,9 +116,7 @@ def plan(
     work = ratio * log_size * len(cluster.brokers)
     busiest, most = _busiest(cluster)
     if throttle is None:
-        # Above `most` also if there is nothing to copy.
-        needed = math.ceil(most + work / (WITHIN_SECONDS if within is None else within))
-        throttle = max(needed, math.floor(most) + 1)
+        throttle = _needed_throttle(most, work, WITHIN_SECONDS if within is None else within)
     highest = None if network is None else network - most / _replication_factor(cluster, busiest)
     seconds = 0.0 if not moving else work / (throttle - most) if throttle > most else None
     sides = _sides(moving, current)
@@ -126,11 +124,7 @@ def plan(
     reason = _reason(seconds, throttle, busiest, most, highest, within) or _too_slow(sides, throttle, within)
     return Plan(
         move_ratio=ratio,
-        bytes_to_move=sum(
-            current[move.topic, move.partition].bytes
-            * len(set(move.replicas) - set(current[move.topic, move.partition].replicas))
-            for move in moving
-        ),
+        bytes_to_move=_bytes_to_move(moving, current),
         throttle=math.ceil(throttle),
         move_seconds=seconds,
         expected_seconds=expected,
@@ -140,6 +134,20 @@ def plan(
         reason=reason,
         fetch_response_max_bytes=_response_bytes(throttle, network, len(cluster.brokers), window_seconds),
     )
+
+
+def _needed_throttle(most: float, work: float, seconds: float) -> float:
+    """The throttle with which the work ends in time. It is above `most` also if there is nothing to copy."""
+    return max(math.ceil(most + work / seconds), math.floor(most) + 1)
+
+
+def _bytes_to_move(moving: Sequence[Move], current: Mapping[tuple[str, int], Partition]) -> int:
+    """The size of all replicas at brokers that have none of the partition yet."""
+    total = 0
+    for move in moving:
+        partition = current[move.topic, move.partition]
+        total += partition.bytes * len(set(move.replicas) - set(partition.replicas))
+    return total
 
 
 def _response_bytes(throttle: float, network: float | None, brokers: int, window_seconds: float) -> int:
