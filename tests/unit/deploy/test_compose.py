@@ -1,5 +1,8 @@
 """The compose files agree with each other: names, ports, addresses and drain time."""
 
+import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,10 @@ from proxy.config.ports import broker_ports
 from proxy.config.settings import Settings
 from tests.support.process.settings import load_settings
 
-COMPOSE = Path(__file__).parents[3] / "deploy/compose"
+DEPLOY = Path(__file__).parents[3] / "deploy"
+COMPOSE = DEPLOY / "compose"
+ALERTS = DEPLOY / "prometheus/alerts.yaml"
+DASHBOARD = DEPLOY / "grafana/quota-proxy.json"
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +40,12 @@ def published(service: dict[str, Any]) -> dict[int, tuple[str, int]]:
     """Map ports in the container to (address, port) on the host."""
     ports = [str(entry).split(":") for entry in service["ports"]]
     return {int(inside): (address, int(outside)) for address, outside, inside in ports}
+
+
+def mounts(service: dict[str, Any]) -> dict[str, Path]:
+    """Map paths in the container to files of the repository."""
+    volumes = [str(volume).split(":") for volume in service["volumes"]]
+    return {inside: (COMPOSE / file).resolve() for file, inside, _ in volumes}
 
 
 def listener_ports(listeners: str) -> dict[str, str]:
@@ -69,8 +81,8 @@ def test_every_port_of_the_proxy_is_published_under_its_own_number(
 ) -> None:
     [listener] = settings.listeners
     broker = broker_ports(settings, listener)[int(kafka["KAFKA_NODE_ID"])]
-    prometheus = 9090
-    expected = {port: ("127.0.0.1", port) for port in (listener.bootstrap_port, broker, prometheus)}
+    prometheus, grafana = 9090, 3000
+    expected = {port: ("127.0.0.1", port) for port in (listener.bootstrap_port, broker, prometheus, grafana)}
     assert published(services["quota-proxy"]) == expected
 
 
@@ -83,13 +95,42 @@ def test_clients_on_the_machine_and_in_the_namespace_reach_what_is_advertised(
 
 
 def test_prometheus_scrapes_the_admin_port(services: dict[str, Any], settings: Settings) -> None:
-    [mount] = services["prometheus"]["volumes"]
-    scrape = yaml.safe_load((COMPOSE / mount.split(":")[0]).read_text())
+    mounted = mounts(services["prometheus"])
+    scrape = yaml.safe_load(mounted["/etc/prometheus/prometheus.yml"].read_text())
+    [rules] = scrape["rule_files"]
+    assert mounted[f"/etc/prometheus/{rules}"] == ALERTS
     [target] = scrape["scrape_configs"][0]["static_configs"][0]["targets"]
     host, port = target.split(":")
     assert (settings.admin.bind, settings.admin.port) == ("127.0.0.1", int(port))
     assert host == "localhost"
     assert services["prometheus"]["network_mode"] == "service:quota-proxy"
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+def test_prometheus_takes_its_files(services: dict[str, Any], tmp_path: Path) -> None:
+    for place, file in mounts(services["prometheus"]).items():
+        shutil.copy(file, tmp_path / Path(place).name)
+    done = subprocess.run(["promtool", "check", "config", str(tmp_path / "prometheus.yml")], check=False)
+    assert done.returncode == 0
+
+
+def test_grafana_has_the_dashboard_and_reads_prometheus(services: dict[str, Any]) -> None:
+    grafana = services["grafana"]
+    mounted = mounts(grafana)
+    provisioning = "/etc/grafana/provisioning"
+    sources = yaml.safe_load(mounted[f"{provisioning}/datasources/quota-proxy.yaml"].read_text())
+    [source] = sources["datasources"]
+    # The dashboard takes the default source of this type.
+    dashboard = json.loads(DASHBOARD.read_text())
+    [variable] = [each for each in dashboard["templating"]["list"] if each["type"] == "datasource"]
+    assert (source["type"], source["isDefault"]) == (variable["query"], True)
+    assert source["url"] == "http://localhost:9090"
+    assert grafana["network_mode"] == services["prometheus"]["network_mode"]
+    providers = yaml.safe_load(mounted[f"{provisioning}/dashboards/quota-proxy.yaml"].read_text())
+    [provider] = providers["providers"]
+    home = grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert mounted[home] == DASHBOARD
+    assert str(Path(home).parent) == provider["options"]["path"]
 
 
 def test_mounted_files_exist(services: dict[str, Any]) -> None:

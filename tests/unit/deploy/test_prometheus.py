@@ -72,6 +72,17 @@ def test_prometheus_accepts_every_rule() -> None:
     promtool("check", "rules", str(FOLDER / "alerts.yaml"))
 
 
+def test_every_alert_has_a_test() -> None:
+    tests = (FOLDER / "alerts_test.yaml").read_text()
+    alerts = re.findall(r"- alert: (\w+)", (FOLDER / "alerts.yaml").read_text())
+    assert len(alerts) == len(alert_queries())
+    assert [
+        alert
+        for alert in alerts
+        if f'alertname="{alert}"' not in tests and f"alertname: {alert}" not in tests
+    ] == []
+
+
 @with_promtool
 def test_alerts_fire_when_they_should() -> None:
     promtool("test", "rules", str(FOLDER / "alerts_test.yaml"))
