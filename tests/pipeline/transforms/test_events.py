@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 
 from pipeline.schema import EVENT, STORED_EVENT
 from pipeline.transforms.duplicates import PLACE
-from pipeline.transforms.events import bad, checked_lines, checked_rows, good, with_date, within
+from pipeline.transforms.events import as_written, bad, checked_lines, checked_rows, good, with_date, within
 from pipeline.window import Window
+from proxy.telemetry.usage.events import UsageEvent, encode
 from tests.support.messages.usage_events import HOUR_MS, START_MS, counts, make_event, write_lines
 from tests.support.tables import read_rows
 
@@ -24,6 +25,13 @@ RunJob = Callable[..., Result]
 NOW_MS = START_MS + 720 * HOUR_MS
 LATEST_MS = NOW_MS + 24 * HOUR_MS
 AHEAD = "interval_start_ms is more than a day in the future"
+
+
+def compact(event: dict[str, Any]) -> str:
+    """Return the event as the proxy writes it."""
+    return json.dumps(event, separators=(",", ":"))
+
+
 BAD: list[tuple[str | dict[str, Any], str]] = [
     ("no json", "is no JSON object of an event"),
     ("", "is no JSON object of an event"),
@@ -50,6 +58,9 @@ BAD: list[tuple[str | dict[str, Any], str]] = [
     (json.dumps(make_event()) + " and more", "is no JSON object of an event"),
     (json.dumps(make_event()) + "," + json.dumps(make_event()), "is no JSON object of an event"),
     ({"a": 1}, "is no JSON object of an event"),
+    (json.dumps(make_event()).replace('"', "'"), "is no JSON object of an event"),
+    (compact({**make_event(), "user": 5}), "user is missing or no string"),
+    (compact(make_event()) + "}", "is no JSON object of an event"),
     ({**make_event(), "partition": "x"}, "topic, partition or quota is of a wrong type"),
 ]
 
@@ -80,6 +91,12 @@ def test_unusual_names_and_fields_of_later_versions_are_events(spark: SparkSessi
     for event, row in zip(events, checked_lines(lines).collect(), strict=True):
         assert row.reason is None
         assert {name: row[name] for name in EVENT.names} == {name: event[name] for name in EVENT.names}
+
+
+def test_the_form_of_lines_that_takes_the_least_time_is_that_of_the_proxy(frame: Frame) -> None:
+    events = [make_event(quota="x", user="zoë, 'x'"), make_event(topic=None, partition=None)]
+    written = frame(*events).select(as_written("")).collect()
+    assert [row[0] for row in written] == [encode(UsageEvent(**event)).value.decode() for event in events]
 
 
 def test_a_table_of_events_is_a_source_as_well(frame: Frame, run_job: RunJob, tmp_path: Path) -> None:
