@@ -17,7 +17,7 @@ EVENTS = "kafka://kafka-1.internal:9092/__quota_proxy_usage"
 LAKE = Mount(target="/lake", source="/srv/lake", type="bind")
 CONFIG = Mount(target="/config", source="/etc/quota-pipeline", type="bind", read_only=True)
 LATE = "3 days"
-"""Events that come later are in no bill."""
+"""Events that come later are in `late/` of the lake, and in the bill if it is made after that."""
 DEFAULTS = {"retries": 2, "retry_delay": timedelta(minutes=10), "execution_timeout": timedelta(hours=2)}
 WINDOW = ["--from", "{{ data_interval_start | ds }}", "--to", "{{ data_interval_end | ds }}"]
 
@@ -56,5 +56,5 @@ with make_dag("quota_usage", "0 0 * * *"):
 with make_dag("quota_bill", "0 0 1 * *"):
     # Wait for late events of the month; a deferred sensor occupies no worker.
     wait = TimeDeltaSensor(task_id="wait", delta=timedelta(days=3, hours=1), deferrable=True)
-    bill = ["--events", "/lake/events", "--out", "/lake/bills/{{ data_interval_start | ds }}"]
+    bill = ["--events", "/lake/events", "--with-late", "--out", "/lake/bills/{{ data_interval_start | ds }}"]
     wait >> job("bill", ["chargeback", *bill, "--prices", "/config/prices.yaml", *WINDOW])

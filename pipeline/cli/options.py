@@ -62,6 +62,11 @@ _COMMON_OPTIONS: Final = (
         type=click.Choice(FORMATS),
         help="Format of the files of --events; by default, Parquet if the name of any file ends in .parquet.",
     ),
+    click.option(
+        "--with-late",
+        is_flag=True,
+        help="Also count the events that a stream wrote to late/, beside the events/ of --events.",
+    ),
 )
 """The options of all commands, in the order of their help."""
 
@@ -80,6 +85,7 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
         kafka: tuple[str, ...],
         form: str | None,
         access: Path | None,
+        with_late: bool,
         table_format: str = PARQUET,
         catalog_table: str | None = None,
         **own: object,
@@ -99,6 +105,7 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
             kafka_settings=_settings("--kafka", kafka),
             form=form,
             access=PLAINTEXT if access is None else read_access(access),
+            with_late=with_late,
             table_format=table_format,
             catalog_table=catalog_table,
         )

@@ -1,5 +1,6 @@
 """The jobs that read events and write one table."""
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
@@ -59,13 +60,25 @@ def write_replay(job: Job, quotas: QuotaSet) -> None:
 
 def inbound_rates(job: Job, cluster: str | None = None) -> dict[tuple[str, int], float]:
     """Return the bytes/s that producers send to each partition of the cluster. Raises InputError if `cluster`
-    is None and the events are of several clusters, or if the cluster has no events.
+    is None and the events are of several clusters, or if all events are of other clusters.
     """
-    rows = partition_rates(job.events()).collect()
+    events = job.events()
+    rows = partition_rates(events).collect()
     job.report_quality()
     found = sorted({row.cluster for row in rows})
     if cluster is None and len(found) > 1:
         raise InputError(f"--events has the clusters {', '.join(found)}; choose one with --events-cluster")
     if cluster is not None and cluster not in found:
-        raise InputError(f"--events has nothing that producers sent to the cluster {cluster}")
+        check_cluster(events, cluster)
+        job.say(f"Producers sent nothing to the cluster {cluster}, so its inbound rates are unknown", "bold")
     return {(row.topic, row.partition): row.bytes_in_rate for row in rows if cluster in (None, row.cluster)}
+
+
+def check_cluster(events: DataFrame, cluster: str) -> None:
+    """Raise InputError if there are events, but none of the cluster: its name is probably misspelled."""
+    found = sorted(row.cluster for row in events.select("cluster").distinct().collect())
+    if found and cluster not in found:
+        raise InputError(
+            f"--events has no events of the cluster {cluster} of --events-cluster; it has those of "
+            f"{', '.join(found)}"
+        )

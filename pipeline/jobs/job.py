@@ -47,6 +47,8 @@ class Options:
     table_format: str = PARQUET
     catalog_table: str | None = None
     """The name of the job's table in a catalog."""
+    with_late: bool = False
+    """Whether events count that a stream wrote to `late/`."""
 
 
 class Job:
@@ -109,12 +111,12 @@ class Job:
     ) -> DataFrame:
         """Return the events of the window, or `some` of them, each once, without those that `known` has."""
         if self._events is None:
-            self._events = Events(self.spark, self._source, self.options.window)
+            self._events = self.events_of(self.options.window)
         return self._events.events(some, known)
 
     def events_of(self, window: Window) -> Events:
         """Return the source's events of another window. What is invalid in it is not counted."""
-        return Events(self.spark, self._source, window)
+        return Events(self.spark, self._source, window, with_late=self.options.with_late)
 
     def kept_events(self) -> DataFrame:
         """Return all events, persisted on disk while the job runs, for jobs that read them more than once."""
@@ -194,8 +196,24 @@ class Job:
         assert self._events is not None
         quality = self._events.quarantine(self.options.out, add=add)
         self.say(f"{quality.read:,} events read")
+        self._report_late(quality)
         self.report_quarantine(quality.bad, quality.contradicting)
         return quality
+
+    def _report_late(self, quality: Quality) -> None:
+        folder = f"late/ beside {self._source.place}"
+        if quality.late:
+            self.say(
+                f"{quality.late:,} events of the period came too late and do not count; {folder} has them. "
+                "Run the job again with --with-late to count them, too",
+                "bold",
+            )
+        if quality.late_before:
+            self.say(
+                f"{quality.late_before:,} events of the period before came too late; {folder} has them. If "
+                "the tables or the bill of that period lack them, run the job again for it with --with-late",
+                "bold",
+            )
 
     def report_quarantine(self, bad: int, contradicting: int) -> None:
         """Print the numbers of events in the quarantine table."""

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pipeline.cluster.quotas import changes_to, read_limits, set_quotas
 from pipeline.errors import InputError, PipelineError
 from pipeline.inputs.quota_file import CLUSTER, Quotas, QuotaSet, to_yaml
+from pipeline.jobs.batch import check_cluster
 from pipeline.jobs.job import Job
 from pipeline.jobs.review import Effect, Review, review_text
 from pipeline.schema import SKIPPED
@@ -59,8 +60,10 @@ def write_recommendation(job: Job, options: Recommending) -> None:
         return options.scope or known.scope(entity)
 
     scopes = {options.scope} if options.scope else {known.settings.scope, *known.scopes.values()}
-    events = _events(job, options, keep=review)
-    found = [Peak(*row) for row in peaks(events, options.rules.per, scopes).collect()]
+    events = job.kept_events() if review else job.events()
+    found = [Peak(*row) for row in peaks(_of_cluster(events, options), options.rules.per, scopes).collect()]
+    if options.events_cluster is not None and not found:
+        check_cluster(events, options.events_cluster)
     check_clusters(job, options, {peak.cluster for peak in found})
     made = recommend(found, options.rules, known.clients, scope_of)
     of_cluster = {entity: CLUSTER for entity in made.quotas if scope_of(entity) == CLUSTER}
@@ -75,8 +78,7 @@ def write_recommendation(job: Job, options: Recommending) -> None:
     job.report_quality()
 
 
-def _events(job: Job, options: Recommending, *, keep: bool) -> DataFrame:
-    events = job.kept_events() if keep else job.events()
+def _of_cluster(events: DataFrame, options: Recommending) -> DataFrame:
     cluster = options.events_cluster
     return events if cluster is None else events.where(F.col("cluster") == cluster)
 
@@ -140,7 +142,7 @@ def _last_week(job: Job, options: Recommending, quotas: QuotaSet) -> tuple[Windo
         week = period
     else:
         week = Window(max(period.end_ms - _WEEK_MS, period.start_ms), period.end_ms)
-    events = _events(job, options, keep=True)
+    events = _of_cluster(job.kept_events(), options)
     if week.start_ms is not None:
         events = events.where(F.col("interval_start_ms") >= week.start_ms)
     folder = write_table(with_period(replay(events, quotas), week), job.options.out, "replay")

@@ -171,7 +171,10 @@ def _report(job: Job, batches: Batches) -> None:
     job.say(f"{events_folder(job.options.out)}: {sums.read:,} events read")
     if sums.late:
         folder = table_folder(job.options.out, LATE_TABLE)
-        job.say(f"{sums.late:,} of them came too late: {folder} has them", style="bold")
+        job.say(
+            f"{sums.late:,} of them came too late: {folder} has them. Jobs count them only with --with-late",
+            style="bold",
+        )
     job.report_quarantine(sums.bad, sums.contradicting)
 
 

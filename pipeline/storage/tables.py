@@ -1,19 +1,20 @@
 """Tables: Parquet folders under --out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from pipeline.errors import InputError
 from pipeline.schema import EVENT, names
 from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.observed import Observed
-from pipeline.storage.sources import Source, read_checked
+from pipeline.storage.sources import KAFKA, LINES, Source, read_checked
 from pipeline.transforms.duplicates import CONTRADICTED, HASHED, IS_KNOWN, contradictions, deduplicate
-from pipeline.transforms.events import bad, good, span, within
-from pipeline.window import Window
+from pipeline.transforms.events import bad, good, is_within, span, within
+from pipeline.window import Window, previous
 
 QUARANTINE_TABLE: Final = "quarantine"
 EVENTS_TABLE: Final = "events"
@@ -105,14 +106,52 @@ class Quality:
     read: int
     bad: int
     contradicting: int
+    late: int = 0
+    """Events of the window in `late/` that do not count."""
+    late_before: int = 0
+    """Events in `late/` of the period before the window, which that period's tables may lack."""
+
+
+def late_source(spark: SparkSession, source: Source) -> Source | None:
+    """Return the table `late/` beside the table `events/`; None if there is none, or the source is not
+    `events/`.
+    """
+    if not _is_events(source):
+        return None
+    folder = table_folder(source.place.rstrip("/").removesuffix(f"/{EVENTS_TABLE}"), LATE_TABLE)
+    return replace(source, place=folder) if has_rows(spark, folder) else None
+
+
+def _is_events(source: Source) -> bool:
+    return source.kind not in (KAFKA, LINES) and source.place.rstrip("/").endswith(f"/{EVENTS_TABLE}")
+
+
+def _late_counts(spark: SparkSession, late: Source, window: Window, *, with_late: bool) -> DataFrame:
+    """One row: the counts of Quality."""
+    before = previous(window)
+    read = Window(before.start_ms if before else window.start_ms, window.end_ms)
+    events = good(read_checked(spark, late, read))
+    is_left = F.lit(False) if with_late else is_within(window)
+    return events.agg(F.count_if(is_left), F.count_if(is_within(before) if before else F.lit(False)))
 
 
 class Events:
-    """The events of a source, and its lines or rows that do not count."""
+    """The events of a source, and its lines or rows that do not count. `with_late`: the events in the table
+    `late/` beside it count, too.
+    """
 
-    def __init__(self, spark: SparkSession, source: Source, window: Window) -> None:
-        self._checked: Final = read_checked(spark, source, window)
+    def __init__(
+        self, spark: SparkSession, source: Source, window: Window, *, with_late: bool = False
+    ) -> None:
+        if with_late and not _is_events(source):
+            raise InputError("--with-late requires --events FOLDER/events, the table that a stream writes")
+        late = late_source(spark, source)
+        checked = read_checked(spark, source, window)
+        if late is not None and with_late:
+            checked = checked.unionByName(read_checked(spark, late, window))
+        self._checked: Final = checked
         self._window: Final = window
+        self._late: Final = None if late is None else _late_counts(spark, late, window, with_late=with_late)
         self._seen = self._observed()
         self._selected: DataFrame | None = None
         self._known: DataFrame | None = None
@@ -179,4 +218,6 @@ class Events:
                 write_table(found, out, QUARANTINE_TABLE)
         elif not add and not is_ingested(found.sparkSession, out):
             FilePath(found.sparkSession, folder).delete()
-        return Quality(seen["read"], seen["bad"], 0 if others is None else others.get()["rows"])
+        contradicting = 0 if others is None else others.get()["rows"]
+        late = (0, 0) if self._late is None else self._late.collect()[0]
+        return Quality(seen["read"], seen["bad"], contradicting, *late)

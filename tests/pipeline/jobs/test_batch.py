@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
 from pipeline.jobs import batch
 from pipeline.jobs.job import Job, Options
 from pipeline.schema import STORED_EVENT
+from pipeline.transforms.events import with_date
 from pipeline.window import make_window
-from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
+from tests.support.messages.usage_events import HOUR_MS, counts, make_event, write_lines
 from tests.support.tables import read_rows, read_table
 
 RunJob = Callable[..., Result]
@@ -38,6 +39,30 @@ def test_what_was_ingested_is_a_source(run_job: RunJob, tmp_path: Path) -> None:
     assert run_job("ingest", "--events", lines, "--out", tmp_path).exit_code == 0
     assert run_job("usage", "--events", tmp_path / "events", "--out", tmp_path).exit_code == 0
     assert len(read_rows(tmp_path / "usage")) == 2
+
+
+def test_events_that_came_too_late_are_counted_or_named(
+    frame: Callable[..., DataFrame], run_job: RunJob, tmp_path: Path
+) -> None:
+    """Once, also if both tables have an event, and only those of the window."""
+    tables = {
+        "events": [make_event(requests=1), make_event(at=1, requests=2)],
+        "late": [make_event(at=1, requests=2), make_event(at=2, requests=4), make_event(at=HOUR_MS)],
+    }
+    for name, events in tables.items():
+        with_date(frame(*events)).write.partitionBy("date").parquet(str(tmp_path / name))
+    folders = ("--events", tmp_path / "events", "--out", tmp_path / "out")
+    options = ("usage", *folders, "--from", "2025-12-31T12:00", "--to", "2025-12-31T13:00")
+    for more, requests, late in (((), 3, [2]), (("--with-late",), 7, []), (("--with-late",), 7, [])):
+        result = run_job(*options, *more)
+        assert result.exit_code == 0, result.output
+        assert [row.requests for row in read_rows(tmp_path / "out/usage")] == [requests]
+        assert counts(result.output, "came too late") == late
+    hour_after = run_job("usage", *folders, "--from", "2025-12-31T13", "--to", "2025-12-31T14", "--with-late")
+    assert counts(hour_after.output, "events of the period before came too late") == [2]
+    assert sorted(row.requests for row in read_rows(tmp_path / "out/usage")) == [7, 10]
+    lines = write_lines(tmp_path / "events.jsonl", tables["events"])
+    assert run_job("usage", "--events", lines, "--out", tmp_path / "out", "--with-late").exit_code == 2
 
 
 @pytest.mark.parametrize("sign_of_a_stream", ["events/_spark_metadata/0", "events/_stream"])

@@ -69,7 +69,14 @@ def test_inbound_rates_are_of_one_cluster(run_job: RunJob, cluster_file: Path, t
     assert not (tmp_path / "out/plan.json").exists()
     assert run_job(*options, "--events-cluster", "east").exit_code == 0
     assert plan_in(tmp_path / "out")["throttle_min"] == 700_000
-    assert run_job(*options, "--events-cluster", "north").exit_code == 2
+    misspelled = run_job(*options, "--events-cluster", "north")
+    assert misspelled.exit_code == 2
+    assert (
+        "no events of the cluster north of --events-cluster; it has those of east, west" in misspelled.output
+    )
+    nothing = run_job(*options, "--events-cluster", "north", "--to", "2020-01-01")
+    assert nothing.exit_code == 0, nothing.output
+    assert plan_in(tmp_path / "out")["throttle_min"] == 50_000
 
 
 def test_without_events_and_rates(run_job: RunJob, cluster_file: Path, tmp_path: Path) -> None:

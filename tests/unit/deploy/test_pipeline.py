@@ -87,6 +87,7 @@ def test_a_bill_is_of_a_calendar_month_and_is_completed(
     assert [(each["start"], each["end"]) for each in found] == [(f"{month}-01", end) for month, end in months]
     assert [each["out"] for each in found] == [f"/bills/{month}" for month, _ in months]
     assert {(each["events"], each["prices"]) for each in found} == {("/lake/events", Path("/prices.yaml"))}
+    assert all(each["with_late"] for each in found)
 
 
 def test_the_commands_of_the_example_dags_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +106,7 @@ def test_the_commands_of_the_example_dags_are_valid(monkeypatch: pytest.MonkeyPa
         found[name] = parameters(shlex.split(text))
     assert list(found) == ["ingest", "usage", "bill"]
     assert {found[name]["events"] for name in ("usage", "bill")} == {found["ingest"]["out"] + "/events"}
+    assert found["bill"]["with_late"]
     assert found["bill"]["out"] == "/lake/bills/2026-02-01"
     assert (found["bill"]["start"], found["bill"]["end"]) == ("2026-02-01", "2026-03-01")
 
