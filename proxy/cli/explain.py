@@ -48,7 +48,7 @@ def _quotas(listener: Listener) -> str:
     if listener.replication:
         return "replication quotas only"
     if listener.principal is None:
-        return f"those of user {ANONYMOUS}, of <default> users and of client ids; none of other users"
+        return f"those of user {ANONYMOUS}, of <default> users and of client ids; not those of other users"
     return "those of the user, of <default> users and of client ids"
 
 

@@ -31,7 +31,7 @@ def lines(quotas: Sequence[Explained]) -> Iterator[str]:
             yield "  the callback of quotas.callback is asked first"
         for candidate in quota["candidates"]:
             said = ", otherwise ".join(map(_layer, candidate["values"]))
-            yield f"  {_entity(candidate['entity'])}: {said or 'set for another name of it'}"
+            yield f"  {_entity(candidate['entity'])}: {said or 'set under another name of this entity'}"
 
 
 def _limit(quota: Explained) -> str:

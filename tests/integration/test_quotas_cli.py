@@ -173,7 +173,7 @@ def test_what_the_broker_rejects_is_told_and_the_rest_is_done(quotas: Run, tmp_p
     for result, verb in ((dry, "would be altered"), (done, "altered")):
         assert result.exit_code == 1
         errors = result.stderr.splitlines()
-        assert errors[-1] == f"1 entities {verb}, 0 equal already, 4 rejected"
+        assert errors[-1] == f"1 entities {verb}, 0 unchanged, 4 rejected"
         rejected = {line.split(": not altered: ")[0] for line in errors[:-1]}
         assert rejected == {
             "quota-proxy: user a",

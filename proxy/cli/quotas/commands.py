@@ -82,5 +82,5 @@ class QuotaCommands(click.Group):
 def quotas() -> None:
     """Show and change quotas over Kafka's admin protocol.
 
-    Works with a quota proxy; with a plain Kafka broker, for the quotas of clients.
+    Works with a quota proxy, and with a plain Kafka broker for the quotas of clients.
     """

@@ -22,6 +22,7 @@ from proxy.cli.quotas.options import bootstrap_option, dry_run_option, entity_op
 from proxy.cli.quotas.output import TABLE, config_table, format_option, quota_table, render
 from proxy.cli.quotas.sending import send
 from proxy.cli.quotas.server_quotas import (
+    NO_CONFIGS,
     config_layers,
     effective_configs,
     effective_rows,
@@ -72,10 +73,10 @@ def list_(cluster: ClusterAccess, entity: Entity, form: str) -> None:
 def get(cluster: ClusterAccess, entity: Entity, form: str) -> None:
     """Show the quotas of exactly one entity.
 
-    Of a topic or a broker, the table also has the quotas of <default> that apply to it, and shows where each
-    value comes from: the proxy's configuration file, or the tools. YAML and JSON have its own quotas only.
+    For a topic or a broker, the table also has the quotas of <default> that apply to it, and shows where each
+    value comes from: the proxy's configuration file, or tools. YAML and JSON have only its own quotas.
 
-    The exit code is 1 if it has none.
+    The exit code is 1 if the entity has no quota.
     """
     clients, report = asyncio.run(_describe(cluster, entity, exact=True))
     quotas = clients if report is None else of_entity(effective_configs(report), entity)
@@ -241,7 +242,7 @@ def of_entity(quotas: Quotas, entity: Entity) -> Quotas:
 
 
 def _no_proxy() -> NoQuota:
-    return NoQuota("the server is no quota proxy of this version, and has no quotas of topics and brokers")
+    return NoQuota(NO_CONFIGS)
 
 
 def _check_names(report: ConfigReport | None, alteration: EntityAlteration) -> None:

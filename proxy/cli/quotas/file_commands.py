@@ -15,7 +15,7 @@ from proxy.cli.quotas.entity import BROKERS, CLIENTS, TOPICS, of_section, sectio
 from proxy.cli.quotas.options import bootstrap_option, dry_run_option
 from proxy.cli.quotas.output import YAML, render
 from proxy.cli.quotas.sending import send
-from proxy.cli.quotas.server_quotas import ServerQuotas, read_server
+from proxy.cli.quotas.server_quotas import NO_CONFIGS, ServerQuotas, read_server
 from proxy.cli.quotas.whole_file import write_whole
 from proxy.cli.terminal import write_file
 from proxy.errors import QuotaProxyError, SettingsError
@@ -61,12 +61,12 @@ def export(cluster: ClusterAccess, out: Path | None) -> None:
 def import_(cluster: ClusterAccess, file: Path, prune: bool, dry_run: bool, yes: bool) -> None:
     """Set the quotas of a file.
 
-    FILE is written by `export`, or is a proxy's configuration, of which only quotas.clients, quotas.topics
+    FILE is the output of `export`, or a proxy's configuration, from which only quotas.clients, quotas.topics
     and quotas.brokers are read. Entries with `expires` are ignored. Without --prune, quotas that are not in
     the file do not change.
 
-    --prune concerns only those of the three keys that FILE has, and never removes a quota of the proxy's own
-    configuration file: if tools have changed one, it returns to the value there.
+    --prune removes quotas only under those of the three keys that FILE has. It never removes a quota of the
+    proxy's own configuration file. If tools have changed such a quota, it returns to the value in that file.
 
     `diff` shows what `import` would change.
     """
@@ -85,9 +85,9 @@ def import_(cluster: ClusterAccess, file: Path, prune: bool, dry_run: bool, yes:
 def diff(cluster: ClusterAccess, file: Path, prune: bool) -> None:
     """Show what `import` would change.
 
-    + added, ~ changed, - removed by --prune.
+    A line begins with + if the quota is added, with ~ if it changes, and with - if --prune removes it.
 
-    The exit code is 0 if nothing differs, 1 if something does.
+    The exit code is 0 if nothing differs, otherwise 1.
     """
     want = _read(file)
     server = asyncio.run(_describe(cluster))
@@ -115,7 +115,7 @@ def _compare(file: Path, server: ServerQuotas, want: "QuotaFile", prune: bool) -
     left = kept(server.lasting, want.lasting, of_file, sections)
     if left:
         what = f"{len(left)} quotas of the proxy's configuration file are not in {file}"
-        click.echo(f"{what}, and are not removed: change them in the configuration file", err=True)
+        click.echo(f"{what}; to remove them, change the configuration file", err=True)
     return changes
 
 
@@ -124,8 +124,7 @@ def _check_server(file: Path, server: ServerQuotas, want: "QuotaFile") -> None:
     if not resources:
         return
     if server.sections == (CLIENTS,):
-        problem = "the server is no quota proxy of this version, and has no quotas of topics and brokers"
-        raise SettingsError(problem, ("quotas",), file=file)
+        raise SettingsError(NO_CONFIGS, ("quotas",), file=file)
     for entity, values in resources.items():
         for name in values:
             if name not in server.names:
@@ -150,9 +149,7 @@ async def _import(
         rejected = await send(client, configs, entries, validate_only=dry_run)
     equal = len(want.lasting.keys() - {entry.entity for entry in entries})
     done = "would be altered" if dry_run else "altered"
-    click.echo(
-        f"{len(entries) - rejected} entities {done}, {equal} equal already, {rejected} rejected", err=True
-    )
+    click.echo(f"{len(entries) - rejected} entities {done}, {equal} unchanged, {rejected} rejected", err=True)
     return 1 if rejected else 0
 
 

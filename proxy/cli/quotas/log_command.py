@@ -44,11 +44,11 @@ HEAD: Final = ("TIME", "BY", "CLIENT-ID", "FROM", "ENTITY", "QUOTA", "VALUE")
 def log(cluster: ClusterAccess, entity: Entity, topic: str, form: str) -> None:
     """Show who changed which quota, when, and from where; oldest first.
 
-    Options for entities select the changes that are shown, such as --user alice, or --of-topic orders for
-    those of a topic's quotas.
+    The options for entities select changes: --user alice selects those of alice's quotas, and --of-topic
+    orders those of the topic's quotas.
 
-    Reads the topic in which quota proxies store changes. It is compacted: of several changes to one quota,
-    only the last may be left.
+    The command reads the topic in which quota proxies store changes. The topic is compacted, so it may have
+    only the last of several changes to one quota.
     """
     from proxy.cli.quotas.audit_log import read_log
 

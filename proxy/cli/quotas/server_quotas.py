@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from proxy.cli.quotas.client import QuotaClient
 from proxy.cli.quotas.config_client import ConfigClient
@@ -10,6 +11,10 @@ from proxy.cli.quotas.values import show_time
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC
 from proxy.store.layer_report import ConfigReport, LayerValue
 from proxy.store.layers import FILE
+
+NO_CONFIGS: Final = (
+    "the server is not a quota proxy of this version, so it has no quotas of topics and brokers"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ function explanation(quota) {
   for (const candidate of quota.candidates) {
     const wins = quota.entity && entityText(candidate.entity) === entityText(quota.entity);
     const said = candidate.values.map((layer) => layerText(quota.quota, layer)).join("; otherwise ");
-    const item = make("li", wins ? "wins" : "", `${entityText(candidate.entity)}: ${said || "set for another name of it"}`);
+    const item = make("li", wins ? "wins" : "", `${entityText(candidate.entity)}: ${said || "set under another name of this entity"}`);
     list.append(item);
   }
   if (quota.callback) block.append(make("p", "", "The callback of quotas.callback is asked first."));

@@ -68,7 +68,7 @@ def test_recommended_quotas_are_set_only_with_apply(
     assert quotas("diff", "--no-prune", tmp_path / "quotas.yaml").exit_code == 0
     imported = quotas("import", tmp_path / "quotas.yaml")
     assert imported.exit_code == 0, imported.output
-    assert "0 entities altered, 2 equal already" in imported.stderr
+    assert "0 entities altered, 2 unchanged" in imported.stderr
     assert read_limits(bootstrap) == {
         ALICE: {IN: 2000 * KIB},
         BOB: {IN: 200 * KIB, "request_percentage": 50.0},

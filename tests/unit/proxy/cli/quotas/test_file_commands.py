@@ -66,7 +66,7 @@ def test_diff_without_prune(filled: FakeBroker, file: Path) -> None:
 
 def test_import(filled: FakeBroker, file: Path) -> None:
     result = quotas(filled, "import", str(file))
-    assert (result.exit_code, result.output) == (0, "2 entities altered, 0 equal already, 0 rejected\n")
+    assert (result.exit_code, result.output) == (0, "2 entities altered, 0 unchanged, 0 rejected\n")
     assert filled.quotas == {
         **QUOTAS,
         ALICE: {"consumer_byte_rate": 5.0, "producer_byte_rate": 2.0},
@@ -77,7 +77,7 @@ def test_import(filled: FakeBroker, file: Path) -> None:
 def test_import_without_a_difference_sends_nothing(filled: FakeBroker, file: Path) -> None:
     quotas(filled, "import", str(file))
     filled.alterations.clear()
-    assert quotas(filled, "import", str(file)).output == "0 entities altered, 2 equal already, 0 rejected\n"
+    assert quotas(filled, "import", str(file)).output == "0 entities altered, 2 unchanged, 0 rejected\n"
     assert not filled.alterations
 
 
@@ -146,7 +146,7 @@ def test_import_continues_after_a_rejection(filled: FakeBroker, file: Path) -> N
     assert result.exit_code == 1
     assert result.stderr == (
         "quota-proxy: user alice: not altered: too small (INVALID_REQUEST)\n"
-        "1 entities altered, 0 equal already, 1 rejected\n"
+        "1 entities altered, 0 unchanged, 1 rejected\n"
     )
     assert (("user", "bob"),) in filled.quotas
 
