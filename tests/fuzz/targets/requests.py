@@ -139,7 +139,9 @@ def _id(topic: Any) -> bytes:
 
 def seeds() -> Iterator[bytes]:
     for api in APIS.read:
-        for version in versions(api.key) if api is not None else ():
+        if api is None:
+            continue
+        for version in versions(api.key):
             yield b"\0\1" + request_frame(sample(request_type(api.key, version)))[LENGTH:]
 
 

@@ -117,7 +117,9 @@ def _compare(view: ResponseView, frame: bytes, message: Any) -> None:
 
 def seeds() -> Iterator[bytes]:
     for api in APIS.read:
-        for version in versions(api.key) if api is not None else ():
+        if api is None:
+            continue
+        for version in versions(api.key):
             payload = response_frame(sample(response_type(api.key, version)))[LENGTH:]
             yield bytes([api.key, version, 0, 1]) + payload
 

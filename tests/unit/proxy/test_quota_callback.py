@@ -1,5 +1,8 @@
 """Quotas from a callback of the operator."""
 
+from collections.abc import Mapping
+from typing import Any, Literal
+
 import pytest
 
 from proxy.quota.engine import QuotaEngine
@@ -27,49 +30,59 @@ BOB = Identity("bob", "app", "127.0.0.1")
 class ByTeam(QuotaCallback):
     """Every team shares 1000 bytes per second; asked as often as it says."""
 
-    def __init__(self):
-        self.asked = []
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str]] = []
 
-    def quota_metric_tags(self, quota_type, principal, client_id):  # type: ignore[override]
+    def quota_metric_tags(  # type: ignore[override]
+        self, quota_type: str, principal: str, client_id: str
+    ) -> Mapping[str, str] | None:
         self.asked.append((quota_type, principal, client_id))
         if principal == "configured":
             return None
         return {} if principal == "free" else {"team": "one"}
 
-    def quota_limit(self, quota_type, tags):
+    def quota_limit(self, quota_type: str, tags: Mapping[str, str]) -> int | None:
         return 1000 if quota_type == PRODUCE else None
 
 
 class ByPartition(QuotaCallback):
     """Each partition of orders takes 1000 bytes per second from a user, and gives 500."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.asked = 0
 
-    def quota_metric_tags(self, quota_type, principal, client_id, topic_partition=None):
+    def quota_metric_tags(
+        self, quota_type: str, principal: str, client_id: str, topic_partition: TopicPartition | None = None
+    ) -> Mapping[str, str]:
         self.asked += 1
         if topic_partition is None or topic_partition.topic != "orders":
             return {}
         return {"user": principal, "partition": f"{topic_partition.topic}-{topic_partition.partition}"}
 
-    def quota_limit(self, quota_type, tags):
+    def quota_limit(self, quota_type: str, tags: Mapping[str, str]) -> int:
         return 1000 if quota_type == PRODUCE else 500
 
 
 class Failing(QuotaCallback):
-    def __init__(self):
-        self.limit = RuntimeError("no such thing")
+    def __init__(self) -> None:
+        self.limit: Any = RuntimeError("no such thing")
 
-    def quota_metric_tags(self, quota_type, principal, client_id):  # type: ignore[override]
+    def quota_metric_tags(  # type: ignore[override]
+        self, quota_type: str, principal: str, client_id: str
+    ) -> Mapping[str, str] | None:
         if isinstance(self.limit, Exception):
             raise self.limit
         return {"user": principal}
 
-    def quota_limit(self, quota_type, tags):
+    def quota_limit(self, quota_type: str, tags: Mapping[str, str]) -> Any:
         return self.limit
 
 
-def engine_of(callback, on_error="open", quotas=None):
+def engine_of(
+    callback: QuotaCallback | CallbackSource,
+    on_error: Literal["open", "closed"] = "open",
+    quotas: dict[QuotaEntity, dict[str, float]] | None = None,
+) -> QuotaEngine:
     """`callback`: a callback, or the source of one."""
     engine = QuotaEngine([kind.build() for kind in load_kinds()])
     source = callback if isinstance(callback, CallbackSource) else CallbackSource(callback, on_error)
@@ -77,7 +90,9 @@ def engine_of(callback, on_error="open", quotas=None):
     return engine
 
 
-def produce(engine, size, who=ALICE, now=0.0, **partitions):
+def produce(
+    engine: QuotaEngine, size: int, who: Identity = ALICE, now: float = 0.0, **partitions: list[int]
+) -> float:
     request = RequestView(0, 9, 1, who.client_id, size)
     request.items = [
         Item(topic, NO_ID, partition, each)
@@ -87,7 +102,7 @@ def produce(engine, size, who=ALICE, now=0.0, **partitions):
     return engine.admit(request, who, now).throttle_seconds
 
 
-def test_clients_with_the_same_tags_share_a_bucket():
+def test_clients_with_the_same_tags_share_a_bucket() -> None:
     engine = engine_of(ByTeam())
     assert produce(engine, 1000) == 0.0
     assert produce(engine, 500, BOB) == pytest.approx(0.5)
@@ -100,7 +115,7 @@ def test_clients_with_the_same_tags_share_a_bucket():
     )
 
 
-def test_the_callback_is_called_when_a_client_is_first_seen():
+def test_the_callback_is_called_when_a_client_is_first_seen() -> None:
     callback = ByTeam()
     engine = engine_of(callback)
     for _ in range(5):
@@ -111,20 +126,20 @@ def test_the_callback_is_called_when_a_client_is_first_seen():
     assert len(callback.asked) == 2
 
 
-def test_no_tags_are_no_limit_and_none_leaves_it_to_what_is_configured():
+def test_no_tags_are_no_limit_and_none_leaves_it_to_what_is_configured() -> None:
     engine = engine_of(ByTeam(), quotas={QuotaEntity(DEFAULT, None): {"producer_byte_rate": 100.0}})
     assert produce(engine, 5000, Identity("free", "app", "127.0.0.1")) == 0.0
     assert produce(engine, 200, Identity("configured", "app", "127.0.0.1")) == pytest.approx(1.0)
     assert produce(engine, 1000) == 0.0
 
 
-def test_a_type_without_a_limit_is_unlimited():
+def test_a_type_without_a_limit_is_unlimited() -> None:
     engine = engine_of(ByTeam())
     request = RequestView(1, 12, 1, "app", 100)
     assert engine.charge(request, ResponseView(12, True, 50_000), ALICE, 0.0).throttle_seconds == 0.0
 
 
-def test_older_callbacks_are_not_called_for_partitions():
+def test_older_callbacks_are_not_called_for_partitions() -> None:
     callback = ByTeam()
     engine = engine_of(callback)
     assert not engine.any_items
@@ -132,7 +147,7 @@ def test_older_callbacks_are_not_called_for_partitions():
     assert produce(engine, 1, orders=[5000]) == 0.0
 
 
-def test_partitions_of_a_client():
+def test_partitions_of_a_client() -> None:
     callback = ByPartition()
     engine = engine_of(callback)
     assert [key for key in range(100) if engine.wants_items(key)] == [0, 1, 78]
@@ -147,7 +162,7 @@ def test_partitions_of_a_client():
     assert ("alice,partition=orders-0", 500) in {(state.user, state.limit) for state in engine.buckets(0.0)}
 
 
-def test_open_clients_are_unlimited_while_it_fails():
+def test_open_clients_are_unlimited_while_it_fails() -> None:
     source = CallbackSource(Failing(), "open")
     engine = engine_of(source)
     assert produce(engine, 5000) == 0.0
@@ -159,18 +174,18 @@ def test_open_clients_are_unlimited_while_it_fails():
 
 
 @pytest.mark.parametrize("limit", [RuntimeError("x"), "many", 0, -1, float("nan"), True])
-def test_closed_clients_are_stopped_while_it_fails(limit):
+def test_closed_clients_are_stopped_while_it_fails(limit: object) -> None:
     callback = Failing()
     callback.limit = limit
     engine = engine_of(callback, "closed")
     assert produce(engine, 11) == pytest.approx((11 - CLOSED_LIMIT) / CLOSED_LIMIT)
 
 
-def test_it_is_called_again_a_while_after_a_failure():
+def test_it_is_called_again_a_while_after_a_failure() -> None:
     callback = Failing()
     source = CallbackSource(callback, "open")
 
-    def find(user, now):
+    def find(user: str, now: float) -> Any:
         return source.find("producer_byte_rate", user, "app", now)
 
     assert find("alice", 100.0).limit == UNLIMITED
@@ -180,12 +195,12 @@ def test_it_is_called_again_a_while_after_a_failure():
     assert find("alice", 100.0 + FAILED_SECONDS).limit == 70
 
 
-def test_a_partition_is_a_pair():
+def test_a_partition_is_a_pair() -> None:
     assert TopicPartition("orders", 3) == ("orders", 3)
     assert FETCH == "FETCH"
 
 
-def test_loading():
+def test_loading() -> None:
     assert not load_callback("proxy.quota_callback:QuotaCallback", "open").by_partition
     with pytest.raises(ValueError, match="'ByTeam'"):
         load_callback("ByTeam", "open")

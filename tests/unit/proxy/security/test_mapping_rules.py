@@ -70,7 +70,7 @@ def test_rejected(rules: str) -> None:
 
 
 @pytest.mark.parametrize("terminator", ["\n", "\r", "\u0085", "\u2028", "\u2029"])
-def test_a_dot_matches_no_line_terminator(terminator):
+def test_a_dot_matches_no_line_terminator(terminator: str) -> None:
     rules = MappingRules(r"RULE:^CN=(.*?),.*$/$1/,DEFAULT")
     name = f"CN=alice,O=x{terminator}"
     assert rules.principal(name) == name
@@ -90,5 +90,5 @@ def test_a_dot_matches_no_line_terminator(terminator):
         (r"CN=(?<name>.)", "CN=x", "match"),
     ],
 )
-def test_what_is_a_dot(pattern, name, principal):
+def test_what_is_a_dot(pattern: str, name: str, principal: str) -> None:
     assert MappingRules(f"RULE:^{pattern}$/match/,RULE:(?s)^.*$/none/").principal(name) == principal

@@ -13,20 +13,22 @@ BOB = QuotaEntity("bob", DEFAULT)
 GONE = QuotaEntity("gone", None)
 RATE = "producer_byte_rate"
 NOW = 1000
+QuotaLayer = Layer[QuotaEntity, float | None]
+QuotaLayers = Layers[QuotaEntity, float | None]
 
 
 @pytest.fixture
-def layers() -> Layers:
-    return Layers()
+def layers() -> QuotaLayers:
+    return QuotaLayers()
 
 
-def refreshed(layers: Layers, now_ms: int = NOW) -> float | None:
+def refreshed(layers: QuotaLayers, now_ms: int = NOW) -> float | None:
     """What holds of ALICE's RATE after a change."""
     layers.refresh(ALICE, RATE, now_ms)
     return layers.effective.get(ALICE, {}).get(RATE)
 
 
-def test_tools_override_the_file_and_temporary_values_override_lasting_ones(layers: Layers) -> None:
+def test_tools_override_the_file_and_temporary_values_override_lasting_ones(layers: QuotaLayers) -> None:
     layers.file.set_lasting(ALICE, RATE, 1)
     assert refreshed(layers) == 1
     layers.file.set_temporary(ALICE, RATE, Temporary(2, NOW + 10))
@@ -37,7 +39,7 @@ def test_tools_override_the_file_and_temporary_values_override_lasting_ones(laye
     assert refreshed(layers) == 4
 
 
-def test_removal_hides_the_file_until_it_is_dropped(layers: Layers) -> None:
+def test_removal_hides_the_file_until_it_is_dropped(layers: QuotaLayers) -> None:
     layers.file.set_lasting(ALICE, RATE, 1)
     layers.file.set_temporary(ALICE, RATE, Temporary(2, NOW + 10))
     layers.tools.set_lasting(ALICE, RATE, None)
@@ -49,14 +51,14 @@ def test_removal_hides_the_file_until_it_is_dropped(layers: Layers) -> None:
     assert layers.lasting(ALICE, RATE) == 1
 
 
-def test_limit_can_be_removed_temporarily(layers: Layers) -> None:
+def test_limit_can_be_removed_temporarily(layers: QuotaLayers) -> None:
     layers.tools.set_lasting(ALICE, RATE, 1)
     layers.tools.set_temporary(ALICE, RATE, Temporary(None, NOW + 10))
     assert refreshed(layers) is None
     assert refreshed(layers, NOW + 10) == 1
 
 
-def test_refresh_tells_whether_the_effective_value_changed(layers: Layers) -> None:
+def test_refresh_tells_whether_the_effective_value_changed(layers: QuotaLayers) -> None:
     layers.tools.set_lasting(ALICE, RATE, 1)
     assert layers.refresh(ALICE, RATE, NOW)
     assert not layers.refresh(ALICE, RATE, NOW)
@@ -65,7 +67,7 @@ def test_refresh_tells_whether_the_effective_value_changed(layers: Layers) -> No
     assert not layers.refresh(ALICE, RATE, NOW)
 
 
-def test_temporary_values_fall_back_when_they_end(layers: Layers) -> None:
+def test_temporary_values_fall_back_when_they_end(layers: QuotaLayers) -> None:
     layers.tools.set_lasting(ALICE, RATE, 1)
     for entity, until in ((ALICE, NOW + 20), (BOB, NOW + 10)):
         layers.tools.set_temporary(entity, RATE, Temporary(9, until))
@@ -81,7 +83,7 @@ def test_temporary_values_fall_back_when_they_end(layers: Layers) -> None:
     assert layers.tools.temporary == {}
 
 
-def test_later_expiry_replaces_an_earlier_one(layers: Layers) -> None:
+def test_later_expiry_replaces_an_earlier_one(layers: QuotaLayers) -> None:
     for until in (NOW + 10, NOW + 30):
         layers.tools.set_temporary(ALICE, RATE, Temporary(9, until))
         layers.ends(ALICE, RATE, until)
@@ -91,7 +93,7 @@ def test_later_expiry_replaces_an_earlier_one(layers: Layers) -> None:
     assert layers.expire(NOW + 30) == [(ALICE, RATE)]
 
 
-def test_in_file(layers: Layers) -> None:
+def test_in_file(layers: QuotaLayers) -> None:
     assert not layers.in_file(ALICE, RATE)
     layers.file.set_temporary(ALICE, RATE, Temporary(1, NOW))
     assert layers.in_file(ALICE, RATE)
@@ -100,10 +102,10 @@ def test_in_file(layers: Layers) -> None:
     assert layers.in_file(ALICE, RATE)
 
 
-def test_whole_layers_are_replaced(layers: Layers) -> None:
+def test_whole_layers_are_replaced(layers: QuotaLayers) -> None:
     layers.tools.set_lasting(BOB, RATE, 1)
     layers.refresh(BOB, RATE, NOW)
-    file, tools = Layer(), Layer()
+    file, tools = QuotaLayer(), QuotaLayer()
     file.set_lasting(ALICE, RATE, 2)
     file.set_lasting(ALICE, "other", 3)
     tools.set_lasting(ALICE, RATE, None)
@@ -118,7 +120,7 @@ def test_whole_layers_are_replaced(layers: Layers) -> None:
 def test_single_changes_and_whole_layers_have_the_same_result() -> None:
     """Whatever changes in whatever order: the folded quotas are those of folding everything anew."""
     choice = random.Random(20)
-    step, now_ms = Layers(), NOW
+    step, now_ms = QuotaLayers(), NOW
     entities = [QuotaEntity(name, None) for name in "abc"]
     for _ in range(3000):
         now_ms += choice.randrange(3)
@@ -138,13 +140,13 @@ def test_single_changes_and_whole_layers_have_the_same_result() -> None:
                 layer.drop_temporary(entity, name)
         step.refresh(entity, name, now_ms)
         step.expire(now_ms)
-        whole = Layers()
+        whole = QuotaLayers()
         whole.use(step.file, step.tools, now_ms)
         assert step.effective == whole.effective
 
 
-def test_another_file_changes_what_differs(layers: Layers) -> None:
-    first, second = Layer(), Layer()
+def test_another_file_changes_what_differs(layers: QuotaLayers) -> None:
+    first, second = QuotaLayer(), QuotaLayer()
     for layer, values in ((first, {"a": 1, "b": 1, "c": 1}), (second, {"a": 1, "b": 2, "d": 2})):
         for name, value in values.items():
             layer.set_lasting(ALICE, name, value)
@@ -158,11 +160,11 @@ def test_another_file_changes_what_differs(layers: Layers) -> None:
     assert layers.expire(NOW + 5) == [(BOB, RATE)]
 
 
-def test_a_change_of_the_effective_values_leaves_those_of_the_file(layers: Layers) -> None:
-    file = Layer()
+def test_a_change_of_the_effective_values_leaves_those_of_the_file(layers: QuotaLayers) -> None:
+    file = QuotaLayer()
     file.set_lasting(ALICE, RATE, 1)
     file.set_lasting(ALICE, "other", 1)
-    layers.use(file, Layer(), NOW)
+    layers.use(file, QuotaLayer(), NOW)
     layers.tools.set_lasting(ALICE, RATE, 2)
     layers.tools.set_lasting(ALICE, "other", None)
     assert layers.refresh(ALICE, RATE, NOW)
@@ -176,11 +178,11 @@ def test_a_change_of_the_effective_values_leaves_those_of_the_file(layers: Layer
 
 
 def test_cost_of_a_change_does_not_depend_on_the_number_of_entities() -> None:
-    layers = Layers()
-    file = Layer()
+    layers = QuotaLayers()
+    file = QuotaLayer()
     for number in range(100_000):
         file.set_lasting(QuotaEntity(f"user-{number}", None), RATE, 1)
-    layers.use(file, Layer(), NOW)
+    layers.use(file, QuotaLayer(), NOW)
     started = time.process_time()
     for number in range(100):
         layers.tools.set_lasting(QuotaEntity(f"user-{number}", None), RATE, 2)
@@ -188,9 +190,9 @@ def test_cost_of_a_change_does_not_depend_on_the_number_of_entities() -> None:
     assert time.process_time() - started < 0.5, "100 changes take as long as walking all entities"
 
 
-def test_another_file_takes_effect_in_steps(layers: Layers) -> None:
+def test_another_file_takes_effect_in_steps(layers: QuotaLayers) -> None:
     many = [QuotaEntity(f"user-{number}", None) for number in range(10)]
-    first, second = Layer(), Layer()
+    first, second = QuotaLayer(), QuotaLayer()
     for entity in many:
         first.set_lasting(entity, RATE, 1)
     for entity in many[1:]:
@@ -205,15 +207,15 @@ def test_another_file_takes_effect_in_steps(layers: Layers) -> None:
     assert layers.refresh(many[-1], RATE, NOW)
     later = [*many[6:-1], BOB, many[0]]
     assert layers.renew(before, entities[5:], NOW) == [(entity, RATE) for entity in later]
-    whole: Layers = Layers()
+    whole = QuotaLayers()
     whole.use(second, layers.tools, NOW)
     assert layers.effective == whole.effective
 
 
-def test_all_values_are_listed_and_the_first_one_is_in_force(layers: Layers) -> None:
+def test_all_values_are_listed_and_the_first_one_is_in_force(layers: QuotaLayers) -> None:
     generator = random.Random(23)
     for _ in range(200):
-        layers = Layers()
+        layers = QuotaLayers()
         for layer in (layers.file, layers.tools):
             if generator.random() < 0.5:
                 layer.set_lasting(ALICE, RATE, generator.choice([None, 1, 2]))

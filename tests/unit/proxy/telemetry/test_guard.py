@@ -19,7 +19,9 @@ async def page(request: web.Request) -> web.Response:
     return web.Response()
 
 
-def client(bind: str, token: Callable[[], str] | None = None, *, certificate: bool = False) -> TestClient:
+def client(
+    bind: str, token: Callable[[], str] | None = None, *, certificate: bool = False
+) -> TestClient[web.Request, web.Application]:
     guard = Guard(bind, token, by_certificate=certificate)
     application = web.Application(middlewares=[guard.middleware()])
     application.add_routes([web.get("/{any:.*}", page), web.post("/{any:.*}", page)])
@@ -30,7 +32,9 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-async def statuses(made: TestClient, headers: dict[str, str] | None = None) -> tuple[int, int]:
+async def statuses(
+    made: TestClient[web.Request, web.Application], headers: dict[str, str] | None = None
+) -> tuple[int, int]:
     """Of reading, and of changing."""
     async with made as asked:
         read = await asked.get("/metrics", headers=headers)

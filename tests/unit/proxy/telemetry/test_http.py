@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.core import GaugeMetricFamily
 
@@ -15,7 +16,9 @@ from proxy.telemetry.quota_table import QuotaTable
 from tests.support.stories.buckets import bucket_state
 
 
-def site(problems: list[str], warnings: list[str], buckets: list[tuple[int, BucketState]]) -> TestClient:
+def site(
+    problems: list[str], warnings: list[str], buckets: list[tuple[int, BucketState]]
+) -> TestClient[web.Request, web.Application]:
     pages = AdminSite(
         families=list,
         problems=lambda: problems,
@@ -155,7 +158,9 @@ async def test_metrics_in_the_requested_format() -> None:
         assert (await response.text()).endswith("# EOF\n")
 
 
-def console_site(answered: list[ConsoleRequest], table: QuotaTable | None = None) -> TestClient:
+def console_site(
+    answered: list[ConsoleRequest], table: QuotaTable | None = None
+) -> TestClient[web.Request, web.Application]:
     async def console(request: ConsoleRequest) -> ConsoleReply:
         answered.append(request)
         return ConsoleReply(418, b'{"reply": true}')

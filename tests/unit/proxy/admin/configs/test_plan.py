@@ -22,7 +22,7 @@ T, DEFAULT_TOPIC = ConfigResource(TOPIC, "t"), ConfigResource(TOPIC, DEFAULT_RES
 NOW_MS = 1000
 
 
-def op(name, value, operation=SET):
+def op(name: str, value: str | None, operation: int = SET) -> ConfigOp:
     return ConfigOp(name, operation, value, b"")
 
 
@@ -37,25 +37,25 @@ def op(name, value, operation=SET):
         ((8, "1"), None),
     ],
 )
-def test_resource_of(key, resource):
+def test_resource_of(key: tuple[int, str], resource: ConfigResource | None) -> None:
     assert resource_of(key) == resource
 
 
-def test_changes_are_canonical_values_and_removals():
+def test_changes_are_canonical_values_and_removals() -> None:
     assert changes_of([op(RATE, " 05"), op(REPLICAS, None, DELETE)], KEYS, {}, False) == {
         RATE: "5",
         REPLICAS: None,
     }
 
 
-def test_append_and_subtract_start_from_the_current_list():
+def test_append_and_subtract_start_from_the_current_list() -> None:
     current = {REPLICAS: "0:1"}
     assert changes_of([op(REPLICAS, "1:2", APPEND)], KEYS, current, False) == {REPLICAS: "0:1,1:2"}
     assert changes_of([op(REPLICAS, "0:1", SUBTRACT)], KEYS, current, False) == {REPLICAS: ""}
     assert changes_of([op(REPLICAS, "2:1,2:1", APPEND)], KEYS, current, False) == {REPLICAS: "0:1,2:1"}
 
 
-def test_replacing_removes_what_is_not_named_and_keeps_equal_values():
+def test_replacing_removes_what_is_not_named_and_keeps_equal_values() -> None:
     current = {RATE: "5", REPLICAS: "0:1"}
     assert changes_of([op(RATE, "5")], KEYS, current, True) == {REPLICAS: None}
 
@@ -70,13 +70,13 @@ def test_replacing_removes_what_is_not_named_and_keeps_equal_values():
         ([op(RATE, "5"), op(RATE, "5")], ErrorCode.invalid_request),
     ],
 )
-def test_invalid_ops(ops, code):
+def test_invalid_ops(ops: list[ConfigOp], code: ErrorCode) -> None:
     with pytest.raises(RequestRejected, match=RATE) as caught:
         changes_of(ops, KEYS, {}, False)
     assert caught.value.code == code
 
 
-def test_expiry():
+def test_expiry() -> None:
     until = op(EXPIRES_AT_MS, str(NOW_MS + 1))
     assert plan_of([op(RATE, "5"), until], KEYS, {}, False, NOW_MS) == Plan({RATE: "5"}, NOW_MS + 1)
     ends = plan_of([op(EXPIRES_AT_MS, None, DELETE)], KEYS, {}, False, NOW_MS)
@@ -88,7 +88,7 @@ def test_expiry():
 
 
 @pytest.mark.parametrize("behind", ["0", "0" * 400, "0" * 5000])
-def test_expiry_has_the_digits_of_a_time(behind):
+def test_expiry_has_the_digits_of_a_time(behind: str) -> None:
     """The first 20 digits alone are a time in the future."""
     until = op(EXPIRES_AT_MS, f"{NOW_MS + 1:020}{behind}")
     with pytest.raises(RequestRejected) as rejected:
@@ -96,7 +96,7 @@ def test_expiry_has_the_digits_of_a_time(behind):
     assert rejected.value.code == ErrorCode.invalid_config
 
 
-def test_entries_have_the_value_in_force_first():
+def test_entries_have_the_value_in_force_first() -> None:
     configs = {T: {RATE: "5"}, DEFAULT_TOPIC: {RATE: "7"}}
     [entry] = entries_of(T, KEYS, configs, frozenset([RATE]))
     assert (entry.value, entry.source) == ("5", TOPIC_CONFIG)
@@ -105,13 +105,13 @@ def test_entries_have_the_value_in_force_first():
     assert (entry.value, entry.source) == ("7", DYNAMIC_DEFAULT_BROKER_CONFIG)
 
 
-def test_entry_without_a_value_is_described_only_by_name():
+def test_entry_without_a_value_is_described_only_by_name() -> None:
     [entry] = entries_of(T, KEYS, {}, frozenset([RATE]))
     assert (entry.value, entry.source) == (None, DEFAULT_CONFIG)
     assert RATE not in [entry.name for entry in entries_of(T, KEYS, {}, None)]
 
 
-def test_back_to_file():
+def test_back_to_file() -> None:
     back = op(BACK_TO_FILE, "true")
     assert plan_of([back], KEYS, {}, False, NOW_MS) == Plan({}, back_to_file=True)
     both = [op(RATE, None, DELETE), back]
@@ -128,7 +128,7 @@ def test_back_to_file():
         ([op(BACK_TO_FILE, "true")], True, ErrorCode.invalid_config),
     ],
 )
-def test_wrong_back_to_file(ops, replaces, code):
+def test_wrong_back_to_file(ops: list[ConfigOp], replaces: bool, code: ErrorCode) -> None:
     with pytest.raises(RequestRejected) as caught:
         plan_of(ops, KEYS, {}, replaces, NOW_MS)
     assert caught.value.code == code

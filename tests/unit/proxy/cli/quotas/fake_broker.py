@@ -5,9 +5,9 @@ report of the quotas of topics and brokers.
 import asyncio
 import io
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from kio.schema.alter_client_quotas.v1 import request as alter_request
 from kio.schema.alter_client_quotas.v1 import response as alter_response
@@ -34,6 +34,7 @@ from proxy.store.layer_report import ConfigReport, encode_report
 from proxy.wire.api_keys import API_VERSIONS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, METADATA
 
 Fault = tuple[ErrorCode, str | None]
+Result = TypeVar("Result")
 DESCRIBE: Final = 48
 ALTER: Final = 49
 NO_TIME: Final = i32Timedelta.parse(timedelta(0))
@@ -89,7 +90,7 @@ class FakeBroker:
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def _do(self, coroutine):
+    def _do(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     async def _end_connections(self) -> None:
@@ -116,6 +117,7 @@ class FakeBroker:
     def _response(self, frame: bytes) -> bytes:
         api_key = int.from_bytes(frame[:2], "big")
         response: ResponsePayload
+        header: Any
         if api_key == API_VERSIONS:
             header, _ = entity_reader(OldHeader)(frame, 0)
             response = self._versions()
@@ -216,7 +218,7 @@ class FakeBroker:
     ) -> configs_response.DescribeConfigsResponse:
         [resource] = request.resources
         assert resource.resource_name == "<default>"
-        configs = ()
+        configs: tuple[configs_response.DescribeConfigsResourceResult, ...] = ()
         if self.report is not None:
             config = configs_response.DescribeConfigsResourceResult(
                 name=LAYERS,

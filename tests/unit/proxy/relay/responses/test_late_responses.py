@@ -37,7 +37,7 @@ class Topic:
         return sum(bucket.used for bucket in self.limits.live())
 
 
-def rejected(correlation_id, version=7, error=DENIED):
+def rejected(correlation_id: int, version: int = 7, error: ErrorCode = DENIED) -> bytes:
     """The response of a broker that has appended nothing."""
     response = read_frame(response_type(0, version), produced(correlation_id, version=version))
     [topic] = response.responses

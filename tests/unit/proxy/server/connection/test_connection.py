@@ -156,8 +156,9 @@ def test_a_response_before_an_error_still_leaves(loop: asyncio.AbstractEventLoop
             with client.makefile("rb") as responses:
                 return responses.read()
 
-    newest = WITHOUT_INTERCEPTED.read[API_VERSIONS].newest
-    assert run(loop, owner, client) == unsupported_api_versions(7, 0, newest)
+    api = WITHOUT_INTERCEPTED.read[API_VERSIONS]
+    assert api is not None
+    assert run(loop, owner, client) == unsupported_api_versions(7, 0, api.newest)
     assert owner.ended_with == ["client_protocol_error"]
 
 
@@ -173,6 +174,7 @@ def test_a_client_that_leaves_responses_unread_is_not_read_from(loop: asyncio.Ab
             assert await reader.readexactly(len(LOCAL_RESPONSE)) == LOCAL_RESPONSE
             [(connection, _)] = owner.intercepted
             client = connection.session.client
+            assert client is not None
             reading = [client.is_reading()]
             connection.pause_writing()
             reading.append(client.is_reading())

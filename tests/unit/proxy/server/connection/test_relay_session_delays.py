@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import Final
+from typing import Final, cast
 
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.relay import Relay
@@ -29,7 +29,7 @@ class Broker(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         assert self.transport is not None

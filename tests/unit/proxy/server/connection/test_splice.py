@@ -82,7 +82,8 @@ def test_what_the_target_does_not_take_comes_back(splice: Splice, pairs: tuple[P
     (broker, source), (target, client) = pairs
     target.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-    sent, left, passed = b"", [], 0
+    left: list[bytes] = []
+    sent, passed = b"", 0
     while not left:
         data = bytes([len(sent) % 251]) * 50_000
         broker.sendall(data)

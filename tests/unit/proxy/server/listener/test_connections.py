@@ -134,13 +134,14 @@ class Kit:
 
 
 def test_a_connection_is_open_until_it_ends_and_closing_until_its_sockets_are_closed() -> None:
-    kit, client = Kit(), Client()
+    kit = Kit()
+    client: Any = Client()
     assert kit.open(client) is not None
     assert kit.connections.open == {client}
     kit.end(client, "idle")
     assert (kit.connections.open, kit.connections.closing) == (set(), {client})
     assert kit.closed.by_reason == {"idle": 1}
-    kit.connections.left(cast("Any", client))
+    kit.connections.left(client)
     assert kit.connections.closing == set()
 
 

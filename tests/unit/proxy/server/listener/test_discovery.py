@@ -105,7 +105,7 @@ async def test_a_cluster_that_the_proxy_cannot_ask_is_logged_and_its_authorizer_
     async def run() -> None:
         running.set()
 
-    kit.discovery.cluster.run = run
+    kit.discovery.cluster.run = run  # type: ignore[method-assign]
     kit.discovery.start()
     await running.wait()
     await asyncio.sleep(0)
