@@ -70,3 +70,15 @@ function make(tag, className, text) {
   if (text !== undefined) made.textContent = text;
   return made;
 }
+
+// Replaces the rows of a table. A row that has the focus keeps it.
+function replaceRows(body, trs) {
+  const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.id : "";
+  body.replaceChildren(...trs);
+  if (focused) focusRow(body, focused, true);
+}
+
+function focusRow(body, id, preventScroll) {
+  const tr = [...body.children].find((each) => each.dataset.id === id);
+  if (tr) tr.querySelector("button").focus({ preventScroll });
+}

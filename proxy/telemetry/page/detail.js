@@ -11,6 +11,7 @@ const TYPES = {
 };
 let names = {}; // the quotas that can be set, by the sort of entity
 let detail = null; // the entity that is shown
+let opener = null; // the row that was selected
 
 // The question of /api/explain about a bucket's entity.
 function question(parts, node) {
@@ -22,6 +23,22 @@ function question(parts, node) {
   } else if (node !== null && node !== undefined) asked.set("broker", String(node));
   else return null;
   return asked;
+}
+
+// Shows an entity to a person who has selected it, maybe in a row far below.
+async function openDetail(parts, node, quota) {
+  const tr = document.activeElement.closest("tr");
+  opener = tr && { body: tr.parentElement, id: tr.dataset.id };
+  const shown = showDetail(parts, node, quota);
+  element("detail-title").scrollIntoView({ block: "nearest" });
+  element("detail-title").focus({ preventScroll: true });
+  return shown;
+}
+
+function closeDetail() {
+  element("detail").hidden = true;
+  detail = null;
+  if (opener) focusRow(opener.body, opener.id, false);
 }
 
 async function showDetail(parts, node, quota) {
@@ -137,5 +154,5 @@ function startDetail() {
   element("change-type").append(...Object.keys(TYPES).map((type) => new Option(type, type)));
   element("change-type").addEventListener("change", drawForm);
   element("change").addEventListener("submit", submitChange);
-  element("detail-close").addEventListener("click", () => { element("detail").hidden = true; detail = null; });
+  element("detail-close").addEventListener("click", closeDetail);
 }

@@ -41,10 +41,11 @@ async function updateQuotas() {
   const found = await readJson(`api/configured?${new URLSearchParams({ q: element("find-words").value })}`);
   const shown = found.entities.flatMap((each) => Object.entries(each.quotas).map(([quota, layers]) => {
     const tr = document.createElement("tr");
+    tr.dataset.id = JSON.stringify([quota, each.entity]);
     const entity = make("td", "entity");
     const button = make("button", "link", entityText(each.entity));
     button.type = "button";
-    button.addEventListener("click", () => showDetail(each.entity, null, quota));
+    button.addEventListener("click", () => openDetail(each.entity, null, quota));
     entity.append(button);
     const value = layers[0].value === undefined || layers[0].value === null ? "no limit" : amount(quota, layers[0].value);
     const cells = [make("td", "kind", quota), make("td", "limit", value), make("td", "layers", layers.map((layer) => layerText(quota, layer)).join("; otherwise "))];
@@ -52,7 +53,7 @@ async function updateQuotas() {
     tr.append(entity, ...cells);
     return tr;
   }));
-  element("configured").replaceChildren(...shown);
+  replaceRows(element("configured"), shown);
   const more = found.total > found.entities.length ? `; the first ${found.entities.length} are shown` : "";
   element("configured-summary").textContent = `${found.total} entities${more}`;
 }
@@ -81,7 +82,7 @@ element("filter").addEventListener("submit", (event) => event.preventDefault());
 element("find").addEventListener("submit", (event) => event.preventDefault());
 for (const id of ["search", "throttled", "sort-of"]) element(id).addEventListener("input", () => drawUse(paused));
 element("find-words").addEventListener("input", refresh);
-element("new-quota").addEventListener("click", () => showDetail({}, null));
+element("new-quota").addEventListener("click", () => openDetail({}, null));
 element("pause").addEventListener("click", () => {
   paused = !paused;
   element("pause").setAttribute("aria-pressed", String(paused));

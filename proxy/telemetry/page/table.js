@@ -79,7 +79,7 @@ function entityCell(column, each) {
   const td = cell(column, "");
   const button = make("button", "link", each.entity || (each.node === null ? "all" : `broker ${each.node}`));
   button.type = "button";
-  button.addEventListener("click", () => showDetail(each.parts, each.node, each.kind));
+  button.addEventListener("click", () => openDetail(each.parts, each.node, each.kind));
   td.append(button);
   return td;
 }
@@ -120,8 +120,9 @@ function historyCell(column, each) {
 function drawUse(paused) {
   const found = chosen();
   const shown = found.slice(0, MOST_ROWS);
-  element("rows").replaceChildren(...shown.map((each) => {
+  replaceRows(element("rows"), shown.map((each) => {
     const tr = document.createElement("tr");
+    tr.dataset.id = each.id;
     tr.classList.toggle("throttled", each.throttled);
     tr.append(...COLUMNS.map((column) => {
       if (column.key === "entity") return entityCell(column, each);

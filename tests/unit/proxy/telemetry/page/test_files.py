@@ -132,3 +132,25 @@ async def test_a_quota_is_explained_set_and_returned_to_the_file_in_a_browser() 
         shares = "document.querySelector('#shares td.layers').textContent"
         await page.wait_for(f"{shares} === 'proxy-b 750 B, proxy-a 250 B'")
         await page.wait_for("document.documentElement.scrollWidth === 320")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+async def test_the_page_can_be_used_by_keyboard_and_on_a_phone() -> None:
+    """The row that has the focus keeps it when the page is read again; what a row shows is in view."""
+    kit = ConsoleKit()
+    async with site(Guard("127.0.0.1", lambda: "t0ken"), kit.console.reply) as server, browser_page() as page:
+        await page.look(320, 200)
+        await page.open(str(server.make_url("/#quotas")))
+        await page.wait_for("document.querySelectorAll('#configured tr').length === 5")
+        buttons = "[...document.querySelectorAll('#configured button')]"
+        row = f"{buttons}.find((each) => each.textContent === 'user alice')"
+        focused = "document.activeElement.textContent"
+        await page.run(f"{row}.focus()")
+        await page.run("refresh()")
+        assert await page.run(focused) == "user alice"
+        await page.run(f"{row}.click()")
+        assert await page.run(focused) == "user alice"  # the title
+        assert await page.run("document.activeElement.id") == "detail-title"
+        assert 0 <= await page.run("document.activeElement.getBoundingClientRect().top") < 200
+        await page.click("#detail-close")
+        assert await page.run(f"document.activeElement === {row}")
