@@ -60,6 +60,9 @@ class FetchGrant:
     """The grant of one fetch. The next fetch of the connection takes over its places in the queues."""
 
     __slots__ = (
+        "_added",
+        "_added_at",
+        "_added_size",
         "_asked_at",
         "_at",
         "_buckets",
@@ -93,6 +96,11 @@ class FetchGrant:
         """How many buckets have been added."""
         self._same = last is not None
         """Whether the lists are those of the last fetch, which has had these buckets at the same places."""
+        self._added: list[Bucket] | None = None
+        """The list that add_all() has added, and how long it was. Its owner changes it only by appending."""
+        self._added_size: native = 0
+        self._added_at: native = 0
+        """How many buckets had been added before; -1 if not all buckets of the list were enforced."""
         self._next: native = 0
         """The place of the bucket that expects() probably looks for next."""
         self._at: dict[Bucket, int] | None = None
@@ -140,6 +148,28 @@ class FetchGrant:
         self._tickets.append(self._ticket(bucket, queue_of(bucket)))
         self._buckets.append(bucket)
         self._count = at + 1
+
+    def add_all(self, buckets: list[Bucket]) -> None:
+        """Add each of these buckets, as add() does. The list is that of the last fetch, mostly."""
+        size: native = len(buckets)
+        start = self._count
+        last = self._last
+        self._added = buckets
+        self._added_size = size
+        if (
+            last is not None
+            and self._same
+            and last.settled  # so no ticket is granted, and each has the size of the last response
+            and last._added is buckets
+            and last._added_size == size
+            and last._added_at == start
+        ):
+            self._added_at = start
+            self._count = start + size
+            return
+        for bucket in buckets:
+            self.add(bucket)
+        self._added_at = start if self._count == start + size else -1
 
     def _part(self) -> None:
         """Have lists of its own, with the buckets that have been added."""
@@ -209,7 +239,8 @@ class FetchGrant:
             self._part()
         for at, bucket in enumerate(last._buckets):
             if self._find(bucket, at) < 0:
-                queue_of(bucket).end(last._tickets[at])
+                ticket = last._tickets[at]
+                ticket.queue.end(ticket)
 
     def ask(self, now: float) -> float:
         """Grant the fetch and return 0.0, or return the seconds after which to ask again. Until then the
@@ -218,12 +249,13 @@ class FetchGrant:
         self._asked_at = now
         longest = 0.0
         most = UNLIMITED
+        tickets = self._tickets
         for at, bucket in enumerate(self._buckets):
-            ticket = self._tickets[at]
-            if not _enforced(bucket):
-                continue
-            queue = queue_of(bucket)
+            ticket = tickets[at]
             limit = bucket.limit
+            if limit == UNLIMITED or bucket.observed:
+                continue
+            queue = ticket.queue
             left = tokens_left(bucket, now) - queue.reserved(now)
             if left >= 0.0 and not queue.any_waits and not self.acquires:
                 # Nearly all fetches: nobody waits for the bucket, and there are tokens.
@@ -248,9 +280,8 @@ class FetchGrant:
             self._grant(most, now)
             return 0.0
         again = LEAST_WAIT_SECONDS
-        for at, bucket in enumerate(self._buckets):
-            ticket = self._tickets[at]
-            queue = queue_of(bucket)
+        for ticket in tickets:
+            queue = ticket.queue
             again = max(again, min(longest, max(MOST_WAIT_SECONDS, queue.waiting / FETCHES_PER_SECOND)))
             queue.wait(ticket, now + again + RETURN_SECONDS)
         self._retry_at = now + again
@@ -260,8 +291,8 @@ class FetchGrant:
         self.granted = True
         for at, bucket in enumerate(self._buckets):
             if _enforced(bucket):
-                queue = queue_of(bucket)
                 ticket = self._tickets[at]
+                queue = ticket.queue
                 if self.acquires and queue.first_bytes < 0.0:
                     # A batch may be larger than all tokens. Until one response is known, others wait: their
                     # records would stay locked if their responses were withheld.
@@ -312,10 +343,9 @@ class FetchGrant:
 
     def keep_places(self, until: float) -> None:
         """Note that the client will fetch again at this time."""
-        for at, bucket in enumerate(self._buckets):
-            ticket = self._tickets[at]
+        for ticket in self._tickets:
             if not ticket.granted:
-                queue_of(bucket).wait(ticket, until + RETURN_SECONDS)
+                ticket.queue.wait(ticket, until + RETURN_SECONDS)
 
     def settle(self, size: int, delivered: int, until: float, now: float) -> None:
         """Note that the response of this size has arrived, and how many bytes of it have been charged. The
@@ -326,9 +356,13 @@ class FetchGrant:
         brought = float(size)
         charged = float(delivered)
         first = self._expected == UNKNOWN
+        if not first and not self.acquires and until <= now:  # nearly always
+            for ticket in self._tickets:
+                ticket.queue.renew(ticket, brought, charged)
+            return
         for at, bucket in enumerate(self._buckets):
             ticket = self._tickets[at]
-            queue = queue_of(bucket)
+            queue = ticket.queue
             queue.renew(ticket, brought, charged)
             if until > now:
                 queue.wait(ticket, until + RETURN_SECONDS)
@@ -339,9 +373,8 @@ class FetchGrant:
 
     def end(self) -> None:
         """Note that the fetch will not be forwarded."""
-        for at, bucket in enumerate(self._buckets):
-            ticket = self._tickets[at]
-            queue_of(bucket).end(ticket)
+        for ticket in self._tickets:
+            ticket.queue.end(ticket)
 
     def abandon(self) -> None:
         """Note that the connection has ended. The reservation of a fetch in flight is charged: otherwise a
@@ -349,7 +382,7 @@ class FetchGrant:
         """
         for at, bucket in enumerate(self._buckets):
             ticket = self._tickets[at]
-            reserved = queue_of(bucket).end(ticket)
+            reserved = ticket.queue.end(ticket)
             if reserved > 0.0 and _enforced(bucket):
                 bucket.record(reserved, self._asked_at)
 

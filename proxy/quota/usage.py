@@ -50,9 +50,9 @@ class Tally:
     )
 
     def __init__(self) -> None:
-        self.requests = 0
-        self.bytes_in = 0
-        self.bytes_out = 0
+        self.requests: native = 0
+        self.bytes_in: native = 0
+        self.bytes_out: native = 0
         self.throttled_requests = 0
         self.throttle_seconds = 0.0
         self.rejected_requests = 0
@@ -172,18 +172,18 @@ class ClientUsage:
         """Count bytes for the client. A negative size takes back bytes that will be counted by partition."""
         self._api(api_key).bytes_out += size
 
-    def records_in(self, api_key: native, items: list[Item]) -> int:
+    def records_in(self, api_key: native, items: list[Item]) -> native:
         """Count the records of partitions from the client; return their bytes."""
-        size = 0
+        size: native = 0
         for item in items:
             if item.size > 0:
                 self._partition(api_key, item).bytes_in += item.size
                 size += item.size
         return size
 
-    def records_out(self, api_key: native, items: list[Item]) -> int:
+    def records_out(self, api_key: native, items: list[Item]) -> native:
         """Count the records of partitions for the client; return their bytes."""
-        size = 0
+        size: native = 0
         for item in items:
             # Most fetches of many partitions return records of few.
             if item.size > 0:

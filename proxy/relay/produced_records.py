@@ -8,6 +8,8 @@ have them.
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Client, Exchange
 from proxy.wire.api_keys import PRODUCE
@@ -98,8 +100,8 @@ class ProducedRecords:
             client.usage.records_in(PRODUCE, items)
 
 
-def _bytes(items: list[Item]) -> int:
-    size = 0
+def _bytes(items: list[Item]) -> native:
+    size: native = 0
     for item in items:
         size += item.size
     return size

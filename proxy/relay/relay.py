@@ -92,6 +92,7 @@ class Relay:
             errors=errors,
             authentication=authentication,
             turns=settings.response_turns,
+            spare_items=settings.spare_items,
         )
 
     @property

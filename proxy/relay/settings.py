@@ -9,6 +9,7 @@ from proxy.relay.read_turns import ReadTurns
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import MAX_LENGTH
+from proxy.wire.spare_items import SpareItems
 from proxy.wire.topic_names import TopicNames
 
 NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
@@ -16,7 +17,7 @@ NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
 
 @final
 class RelaySettings:
-    """Created once. The relays only read it; they change the memory and the names that they share."""
+    """Created once. The relays only read it; they change what they share: memory, items and names."""
 
     def __init__(
         self,
@@ -59,3 +60,5 @@ class RelaySettings:
         """How many requests are read at once."""
         self.response_turns: Final = ReadTurns(None) if response_turns is None else response_turns
         """How many responses are read at once."""
+        self.spare_items: Final = SpareItems()
+        """The items of messages that are done with, for the next ones."""

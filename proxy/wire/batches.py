@@ -7,9 +7,24 @@ clients discard and fetch again.
 
 from typing import Final
 
-from proxy.wire.reader import Reader
+from mypy_extensions import i64 as native
+
+from proxy.wire.reader import Reader, i32_at
 
 HEAD_BYTES: Final = 12
+LENGTH_AT: Final[native] = 8
+"""Where in a head the length is."""
+
+
+def ends_with_batch(data: bytes, start: native, end: native) -> bool:
+    """Whether the records from `start` to `end` are whole batches."""
+    at = start
+    while end - at >= HEAD_BYTES:
+        length = i32_at(data, at + LENGTH_AT)
+        if length < 0:
+            return False
+        at += HEAD_BYTES + length
+    return at == end
 
 
 def read_whole_batches(reader: Reader, size: int) -> tuple[int, int]:

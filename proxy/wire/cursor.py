@@ -31,6 +31,10 @@ class Cursor:
         self.room: native = NO_BOUND
         """How many partitions more the message may have."""
         self.partition: native = 0
+        self.kept: native = 0
+        """How many items have been made of the message."""
+        self.known_id = NO_ID
+        """The id of the last topic that had one."""
         self.raw_topic = b""
         """The name of the last topic of which an item was made, in this message or an earlier one, and the
         same as text: most messages of a connection have the same topics.
@@ -52,6 +56,7 @@ class Cursor:
         """The number of edits before the mark; the others are made again when the next step is read again."""
         self.phase: native = HEAD
         self.room = NO_BOUND
+        self.kept = 0
         self.topic = ""
         self.topic_id = NO_ID
         self.topic_in = b""

@@ -16,37 +16,65 @@ from proxy.wire.fetch_rewrite import FetchRewrite
 from proxy.wire.protected_topics import ProtectedTopics
 
 
+class Found:
+    """What a quota has looked up for an item's partition. The quota subclasses it, and checks whether it is
+    still valid.
+    """
+
+    __slots__ = ()
+
+
 @final
 @mypyc_attr(free_list_len=1)
 class Item:
-    """One partition's part of a message."""
+    """One partition's part of a message. Another message may become of it when this one is done with: see
+    SpareItems.
+    """
 
-    __slots__ = ("error_code", "head", "partition", "size", "topic", "topic_id")
+    __slots__ = ("error_code", "found", "head", "partition", "size", "topic", "topic_id")
 
     def __init__(
         self,
         topic: str,
         topic_id: bytes,
-        partition: int,
-        size: int,
+        partition: native,
+        size: native,
         head: bytes = b"",
-        error_code: int = 0,
+        error_code: native = 0,
     ) -> None:
         self.topic = topic
         """The topic's name; empty where the version names topics by id, until TopicNames knows it."""
-        self.topic_id: Final = topic_id
+        self.topic_id = topic_id
         """The topic's id, 16 bytes; NO_ID where the version names topics by name."""
-        self.partition: Final = partition
-        self.size: Final = size
+        self.partition = partition
+        self.size = size
         """The bytes of the partition's record batches in the message."""
         self.head = head
         """Produce requests: the head of the record batch, where `View.want_heads`, or where BatchHeads has
         read it.
         """
-        self.error_code: Final = error_code
+        self.error_code = error_code
         """In responses, the broker's error. For a rejected partition, an error other than that of the quotas;
         0 for none.
         """
+        self.found: Found | None = None
+        """The last look-up for this partition."""
+
+    def become(
+        self, topic: str, topic_id: bytes, partition: native, size: native, head: bytes, error_code: native
+    ) -> None:
+        """Be an item of another message. Most messages have the same partitions as the one before, in the
+        same order: then the look-up stays.
+        """
+        same_topic = topic_id is self.topic_id and (not topic or topic is self.topic)
+        if partition != self.partition or not same_topic:
+            self.found = None
+            self.topic_id = topic_id
+            self.partition = partition
+        self.topic = topic
+        self.size = size
+        self.head = head
+        self.error_code = error_code
 
 
 WITHHELD: Final = -1
@@ -77,7 +105,7 @@ class View:
         """Whether this version has compact strings and tagged fields."""
         self.want_items = want_items
         self.items: list[Item] = NO_ITEMS
-        """Filled only where `want_items`, by add()."""
+        """Filled only where `want_items`, by keep()."""
         self.want_heads = False
         """Produce requests: whether the items have the heads of their record batches."""
         self.rejectable = False
@@ -92,8 +120,20 @@ class View:
         self.whole_batches = False
         """Fetch: whether a partial batch at the end of a partition's records is cut off."""
 
-    def add(self, item: Item) -> None:
+    def keep(
+        self, topic: str, topic_id: bytes, partition: native, size: native, head: bytes, error_code: native
+    ) -> None:
         """Add an item. Most responses have none, and need no list of their own."""
+        items = self.items
+        at = self.cursor.kept
+        self.cursor.kept = at + 1
+        if at < len(items):
+            items[at].become(topic, topic_id, partition, size, head, error_code)
+            return
+        self.add(Item(topic, topic_id, partition, size, head, error_code))
+
+    def add(self, item: Item) -> None:
+        """Add an item that has been made elsewhere."""
         if self.items is NO_ITEMS:
             self.items = [item]
         else:

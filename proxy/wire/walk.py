@@ -10,16 +10,21 @@ from typing import Final, cast
 
 from mypy_extensions import i64 as native
 
+from proxy.wire.batches import ends_with_batch
 from proxy.wire.cursor import HEAD, NO_ID, Cursor
 from proxy.wire.errors import Malformed, Short
-from proxy.wire.reader import Reader, text
-from proxy.wire.views import NO_ITEMS, Item, ResponseView, View
+from proxy.wire.reader import Reader, i16_at, i32_at, text
+from proxy.wire.views import ResponseView, View
 
 TOPIC: Final = 1
 PARTITION: Final = 2
 RECORDS: Final = 3
 AFTER_RECORDS: Final = 4
 TAIL: Final = 5
+NUMBER_BYTES: Final[native] = 4
+"""Of a partition's number."""
+LENGTH_BYTES: Final[native] = 3
+"""Of records of up to 2 MiB."""
 
 
 class Partitioned:
@@ -46,8 +51,8 @@ class Partitioned:
         """Read a partition's records, and add edits that cut off a partial batch."""
         raise NotImplementedError
 
-    def skip_usual(self, reader: Reader, view: View) -> None:
-        """Step over partitions that need no reading, as far as they come one after the other."""
+    def read_usual(self, reader: Reader, view: View) -> None:
+        """Read partitions that are as nearly all are, as far as they come one after the other."""
 
     def read_after_records(self, reader: Reader, view: View) -> None:
         """Read what follows a partition's records."""
@@ -61,7 +66,7 @@ class Partitioned:
 def walk(message: Partitioned, reader: Reader, view: View) -> None:
     """Read on from the end of the last call, until the end of the message or of the bytes (Short)."""
     cursor = view.cursor
-    if cursor.phase == HEAD and not view.partial and not view.whole_batches and not cursor.done:
+    if cursor.phase == HEAD and not view.partial and not cursor.done:
         _walk_whole(message, reader, view, cursor)
         return
     while not cursor.done:
@@ -118,13 +123,69 @@ def _end_partition(message: Partitioned, view: View, cursor: Cursor) -> None:
     else:
         wanted = cursor.error_code != 0 or not message.only_errors
     if wanted and view.want_items:
-        view.add(_item(cursor))
+        _keep(view, cursor, cursor.partition, cursor.records_size, cursor.error_code)
 
 
-def _item(cursor: Cursor) -> Item:
-    size = cursor.records_size
+def _keep(view: View, cursor: Cursor, partition: native, size: native, error_code: native) -> None:
     topic = cursor.topic if cursor.topic_size == 0 else topic_name(cursor)
-    return Item(topic, cursor.topic_id, cursor.partition, size, cursor.head, cursor.error_code)
+    view.keep(topic, cursor.topic_id, partition, size, cursor.head, error_code)
+
+
+def _usual_fields(data: bytes, start: native, end: native) -> bool:
+    array: native = data[end - 5]
+    return array <= 1 and i16_at(data, start) == 0
+
+
+def _usual_end(data: bytes, at: native) -> bool:
+    tags: native = data[at]
+    return tags == 0
+
+
+def read_usual_records(reader: Reader, view: View, fields: native, only_records: bool) -> None:
+    """Read partitions of a flexible version that consist of their number, so many bytes of other fields,
+    records and no tags, as far as they are in one piece. The other fields are those of a Fetch response:
+    their error_code must be 0, and the array that begins with the fifth byte from their end be empty or null.
+    """
+    cursor = view.cursor
+    data = reader.data
+    end = reader.end
+    at = reader.pos
+    left = cursor.partitions_left
+    keeps = view.want_items
+    batches = view.whole_batches
+    while left > 0:
+        records_at = at + NUMBER_BYTES + fields
+        if records_at + LENGTH_BYTES > end:
+            break
+        if fields > 0 and not _usual_fields(data, at + NUMBER_BYTES, records_at):
+            break
+        size: native = data[records_at]
+        records_at += 1
+        if size >= 0x80:
+            second: native = data[records_at]
+            records_at += 1
+            size += (second << 7) - 0x80
+            if second >= 0x80:
+                third: native = data[records_at]
+                records_at += 1
+                size += (third << 14) - 0x4000
+                if third >= 0x80:
+                    break
+        if size > 0:  # 0 is null
+            size -= 1
+        next_at = records_at + size
+        if next_at >= end or not _usual_end(data, next_at):
+            break
+        if batches and size > 0:
+            if not ends_with_batch(data, records_at, next_at):
+                break
+            cursor.any_batch = True
+        if keeps and (size > 0 or not only_records):
+            _keep(view, cursor, i32_at(data, at), size, 0)
+        at = next_at + 1
+        left -= 1
+    reader.pos = at
+    cursor.partitions_left = left
 
 
 def _name_topic(reader: Reader, view: View, cursor: Cursor) -> None:
@@ -136,6 +197,14 @@ def _name_topic(reader: Reader, view: View, cursor: Cursor) -> None:
         cursor.topic_size = size
         cursor.topic_at = reader.take(size)
         cursor.topic_in = reader.data
+
+
+def _id_topic(reader: Reader, cursor: Cursor) -> None:
+    """Read the topic's id. Messages with the same topic have one object for it."""
+    topic_id = reader.uuid()
+    if topic_id != cursor.known_id:
+        cursor.known_id = topic_id
+    cursor.topic_id = cursor.known_id
 
 
 def topic_name(cursor: Cursor) -> str:
@@ -163,7 +232,7 @@ def _topic(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> 
         return
     protected = view.protected_topics
     if view.api_version >= message.topic_id_from:
-        cursor.topic_id = reader.uuid()
+        _id_topic(reader, cursor)
         if protected is not None and protected.has_id(cursor.topic_id):
             view.names_protected = True
     elif view.want_items:
@@ -200,24 +269,24 @@ def _all_partitions(message: Partitioned, reader: Reader, view: View, cursor: Cu
     only_errors = message.only_errors
     only_records = message.only_records
     tags_follow = view.flexible and message.ends_with_records
-    items = view.items
-    message.skip_usual(reader, view)
+    message.read_usual(reader, view)
     while cursor.partitions_left > 0:
         cursor.partition = reader.i32()
         size: native = message.read_partition(reader, view)
-        reader.skip(size)
+        if view.whole_batches:
+            cursor.records_size = cursor.records_left = size
+            message.read_whole_batches(reader, view)
+            size = cursor.records_size
+        else:
+            reader.skip(size)
         if not (tags_follow and reader.skip_no_tags()):
             message.read_after_records(reader, view)
         if cursor.error_code != 0:
             cast("ResponseView", view).note_error(cursor.error_code)
         if keeps and (size > 0 if only_records else cursor.error_code != 0 or not only_errors):
-            cursor.records_size = size
-            if items is NO_ITEMS:
-                view.add(_item(cursor))
-                items = view.items
-            else:
-                items.append(_item(cursor))
+            _keep(view, cursor, cursor.partition, size, cursor.error_code)
         cursor.partitions_left -= 1
+        message.read_usual(reader, view)
     _end_topic(reader, view, cursor)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.quota.measure.fetch_queue import FetchQueue, Ticket
+from proxy.quota.measure.fetch_queue import FetchQueue
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch import plan_turns
@@ -257,7 +257,8 @@ def test_the_next_fetch_of_a_client_without_sessions_has_what_the_last_one_has_r
     story = Story()
     play = Playbook(story.relay)
     play.client(fetch(1, ALL)).to_broker(fetch(1, ALL))
-    ticket, queue = Ticket(1.0, 0.0), FetchQueue()
+    queue = FetchQueue()
+    ticket = queue.newcomer(1.0)
     story.quota.items[0].set_ticket(queue, ticket)
     play.broker(fetched(1, NOTHING_NEW)).client(fetch(2, ALL))
     assert story.quota.items[0].ticket(queue) is ticket

@@ -18,6 +18,8 @@ own.
 from collections.abc import Mapping
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.config_check import ConfigCheck
 from proxy.quota.identity import Identity
@@ -123,8 +125,8 @@ class BrokerBytesIn(Quota):
 
     def _record(self, items: list[Item], now: float) -> None:
         """Count the records by topic: a message has the partitions of a topic side by side."""
-        total = 0
-        size = 0
+        total: native = 0
+        size: native = 0
         topic = ""
         for item in items:
             if item.topic is not topic and item.topic != topic:
@@ -135,12 +137,12 @@ class BrokerBytesIn(Quota):
             total += item.size
         self._record_topic(topic, size, now)
         if total > 0:
-            self._total.record_average(total, now)
+            self._total.record_average(float(total), now)
 
-    def _record_topic(self, topic: str, size: int, now: float) -> None:
+    def _record_topic(self, topic: str, size: native, now: float) -> None:
         bucket = self._topic(topic, now) if size > 0 else None
         if bucket is not None:
-            bucket.record_average(size, now)
+            bucket.record_average(float(size), now)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         for item, error_code in not_appended(request, response):
@@ -153,10 +155,10 @@ class BrokerBytesIn(Quota):
         self._take_back(item, now)
 
     def _take_back(self, item: Item, now: float) -> None:
-        self._total.record_average(-item.size, now)
+        self._total.record_average(float(-item.size), now)
         bucket = self._topics.get(item.topic)
         if bucket is not None:
-            bucket.record_average(-item.size, now)
+            bucket.record_average(float(-item.size), now)
 
     def _count_error(self, item: Item, error_code: int) -> None:
         key = (item.topic, error_code)

@@ -164,25 +164,32 @@ class Bucket:
         self.last_used = now
         self.used += value
         self.sampled.record(value, now)
-        rule = self._rule
         tokens = self.tokens
         self.ahead_seconds = 0.0
         if tokens is None:
-            seconds = self._owed(self.sampled.throttle_seconds(self.limit, now), value, now)
-            allowance = self.allowance
-            if allowance is not None:
-                allowance.record(value, now)
-                seconds = max(seconds, allowance.throttle_seconds(self.limit, now))
-            if who is not None and not rule.observed:
-                self._note_debtor(who, seconds, value)
-        else:
-            seconds = tokens.take(value, now)
-            if seconds > rule.max_debt_seconds:
-                tokens.record((rule.max_debt_seconds - seconds) * self.limit, now)
-            elif seconds <= 0.0:
+            return self._record_sampled(value, now, who)
+        seconds = tokens.take(value, now)
+        if seconds <= 0.0:  # nearly always
+            if self._fair_share is not None:
                 self._fair_share = None
-            elif who is not None:
-                seconds = self._share(who, min(value, seconds * self.limit), now)
+            return 0.0
+        rule = self._rule
+        if seconds > rule.max_debt_seconds:
+            tokens.record((rule.max_debt_seconds - seconds) * self.limit, now)
+        elif who is not None:
+            seconds = self._share(who, min(value, seconds * self.limit), now)
+        return min(seconds, rule.max_throttle_seconds)
+
+    def _record_sampled(self, value: float, now: float, who: Identity | None) -> float:
+        """The rest of record() where Kafka's rate limits."""
+        rule = self._rule
+        seconds = self._owed(self.sampled.throttle_seconds(self.limit, now), value, now)
+        allowance = self.allowance
+        if allowance is not None:
+            allowance.record(value, now)
+            seconds = max(seconds, allowance.throttle_seconds(self.limit, now))
+        if who is not None and not rule.observed:
+            self._note_debtor(who, seconds, value)
         return min(seconds, rule.max_throttle_seconds)
 
     def wait(self, now: float) -> float:

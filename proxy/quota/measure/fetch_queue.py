@@ -27,9 +27,10 @@ FIRST_WEIGHT: Final = 0.125
 class Ticket:
     """A connection's place: first in the queue, then among the reservations."""
 
-    __slots__ = ("after", "before", "granted", "in_line", "reserves", "size", "start", "until")
+    __slots__ = ("after", "before", "granted", "in_line", "queue", "reserves", "size", "start", "until")
 
-    def __init__(self, size: float, start: float) -> None:
+    def __init__(self, queue: "FetchQueue", size: float, start: float) -> None:
+        self.queue: Final = queue
         self.size = size
         """The bytes that it reserves, or will reserve."""
         self.start = start
@@ -73,7 +74,7 @@ class FetchQueue:
     def newcomer(self, size: float) -> Ticket:
         """Return the ticket of a connection that has had none."""
         start = self._line[-1].start if self._line else self._turn
-        return Ticket(size, max(start, self._turn))
+        return Ticket(self, size, max(start, self._turn))
 
     @property
     def any_waits(self) -> bool:
@@ -143,9 +144,12 @@ class FetchQueue:
 
     def grant(self, ticket: Ticket, now: float) -> None:
         """Reserve the bytes of a fetch that is forwarded."""
-        self._leave(ticket)
-        ticket.start = max(ticket.start, self._turn)
-        self._turn = ticket.start
+        if ticket.in_line:
+            self._leave(ticket)
+        if ticket.start < self._turn:
+            ticket.start = self._turn
+        else:
+            self._turn = ticket.start
         ticket.granted = ticket.reserves = True
         ticket.until = now + HOLD_SECONDS
         last = self._last
@@ -166,6 +170,12 @@ class FetchQueue:
         return ticket.size
 
     def _release(self, ticket: Ticket) -> None:
+        if ticket is self._first and ticket is self._last:
+            # Nearly always: one connection fetches a partition.
+            self._first = self._last = None
+            self._reserved = 0.0
+            ticket.reserves = False
+            return
         before, after = ticket.before, ticket.after
         if before is None:
             self._first = after

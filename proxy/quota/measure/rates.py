@@ -23,8 +23,38 @@ _NEVER: Final = 1 << 60
 """A time that is never reached, in milliseconds or microseconds."""
 
 
+@final
+class _RoundedTime:
+    """The last time that was rounded. All rates that a message concerns get the same `now`."""
+
+    __slots__ = ("microseconds", "milliseconds", "now")
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.milliseconds: native = 0
+        self.microseconds: native = 0
+
+    def round(self, now: float) -> None:
+        self.milliseconds = math.floor(now * 1e3 + 0.5)
+        self.microseconds = math.floor(now * 1e6 + 0.5)
+        self.now = now
+
+
+_ROUNDED: Final = _RoundedTime()
+
+
 def _milliseconds(now: float) -> native:
-    return math.floor(now * 1e3 + 0.5)
+    rounded = _ROUNDED
+    if now != rounded.now:
+        rounded.round(now)
+    return rounded.milliseconds
+
+
+def _microseconds(now: float) -> native:
+    rounded = _ROUNDED
+    if now != rounded.now:
+        rounded.round(now)
+    return rounded.microseconds
 
 
 @final
@@ -65,8 +95,13 @@ class TokenBucket:
 
     def take(self, value: float, now: float) -> float:
         """Take tokens; return the time until the debt is refilled, as throttle_seconds()."""
-        self.record(value, now)
-        return 0.0 if self._tokens >= 0.0 else self._seconds_of_debt()
+        if now != self._now:
+            self._refill(now)
+        tokens = self._tokens - value
+        if tokens > self._burst:
+            tokens = self._burst
+        self._tokens = tokens
+        return 0.0 if tokens >= 0.0 else self._seconds_of_debt()
 
     def measure(self, now: float) -> float:
         """The tokens at `now`: at most the burst, below zero in debt."""
@@ -93,7 +128,7 @@ class TokenBucket:
         if now == self._now:
             return
         self._now = now
-        at: native = math.floor(now * 1e6 + 0.5)
+        at = _microseconds(now)
         if at <= self._last:
             return
         if self._tokens < self._burst:

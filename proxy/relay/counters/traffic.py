@@ -37,9 +37,9 @@ class Bytes:
     __slots__ = ("bytes_in", "bytes_out", "connections")
 
     def __init__(self) -> None:
-        self.bytes_in = 0
-        self.bytes_out = 0
-        self.connections = 0
+        self.bytes_in: native = 0
+        self.bytes_out: native = 0
+        self.connections: native = 0
         """The number of connections that count here at present."""
 
 

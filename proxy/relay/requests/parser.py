@@ -16,6 +16,7 @@ from proxy.wire.errors import Malformed, Short
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.spare_items import SpareItems
 from proxy.wire.views import RequestView
 
 PROTECTED: Final = "a large Produce request writes to a topic of the proxy"
@@ -32,6 +33,7 @@ class RequestParser:
         apis: ApiTable,
         protected: ProtectedTopics | None,
         between_brokers: bool,
+        spare_items: SpareItems,
     ) -> None:
         self.reader: Final = Reader(NOTHING)
         self._cursor: Final = Cursor()
@@ -41,6 +43,7 @@ class RequestParser:
         self._engine: Final = engine
         self._traffic: Final = traffic
         self._protected: Final = protected
+        self._spare_items: Final = spare_items
         self._between_brokers: Final = between_brokers
         self._apis: Final = apis.read_between_brokers if between_brokers else apis.read
 
@@ -94,11 +97,15 @@ class RequestParser:
             view.rejectable = self._engine.rejects
             view.protected_topics = self._protected
             self.body_at = reader.offset
+            if frame.complete:
+                self._spare_items.lend(view)
         try:
             api.read_request(reader, view)
         except Short:
             if frame.complete or view.cursor.phase == HEAD:
                 raise
+        if header.api_key == PRODUCE and frame.complete:
+            self._spare_items.settle(view)
         return self._with_items(frame, api, view) if view.names_protected else view
 
     def _next_cursor(self, frame: Frame) -> Cursor:

@@ -76,7 +76,7 @@ class Requests:
         self._splitter: Final = FrameSplitter(settings.max_frame_bytes)
         self._max_list_bytes: Final[native] = settings.max_list_bytes
         self._parser: Final = RequestParser(
-            engine, traffic, settings.apis, settings.protected, between_brokers
+            engine, traffic, settings.apis, settings.protected, between_brokers, settings.spare_items
         )
         self._reader: Final = self._parser.reader
         self._mode: Final = Mode(REQUEST_TRANSITIONS)

@@ -40,6 +40,7 @@ from proxy.wire.error_codes import appended
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.spare_items import SpareItems
 from proxy.wire.views import RequestView, ResponseView
 
 FIRST_PART_BYTES: Final = 4096
@@ -69,6 +70,7 @@ class Responses:
         errors: BrokerErrors,
         authentication: Authentication | None = None,
         turns: ReadTurns,
+        spare_items: SpareItems,
     ) -> None:
         """`authentication`: None if logins do not name the clients."""
         self._engine: Final = engine
@@ -84,6 +86,7 @@ class Responses:
         self._reader: Final = Reader(NOTHING)
         self._cursor: Final = Cursor()
         """Both read every response that is there as a whole, one after the other."""
+        self._spare_items: Final = spare_items
         self._mode: Final = Mode(RESPONSE_TRANSITIONS)
         self._buffer: Final = FrameBuffer()
         self._buffered: Exchange | None = None
@@ -312,6 +315,7 @@ class Responses:
             view.partial = True
             self._start_cut_through(CutThrough(frame, exchange, reader, view), now)
             return
+        self._spare_items.lend(view)
         try:
             api.read_response(reader, request, view, self._addresses)
         except UnknownBrokers as unknown:
@@ -321,6 +325,7 @@ class Responses:
             self._awaiting_exchange = exchange
             self._in_flight.begin_response()
             return
+        self._spare_items.settle(view)
         self._free -= (NO_BOUND - view.cursor.room) >> PARTITIONS_SHIFT
         if view.errors is not None:
             self._errors.take(exchange.api_key, view)
@@ -341,6 +346,8 @@ class Responses:
         self._in_flight.send(pieces)
         if self._traffic.want_items:
             self._count_items(exchange, request, view)
+        self._spare_items.take_back(view)
+        self._spare_items.take_back(request)
         self._in_flight.send_local()
 
     def _next_cursor(self, frame: Frame) -> Cursor:

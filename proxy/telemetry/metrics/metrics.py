@@ -133,8 +133,8 @@ class ProxyCollector(Collector):
                 for (user, client_id), count in listener.traffic.clients.items()
             ]
             for number, (user, client_id, bytes_in, bytes_out) in enumerate(clients, 1):
-                add(series, ("in", user, client_id), bytes_in)
-                add(series, ("out", user, client_id), bytes_out)
+                add(series, ("in", user, client_id), float(bytes_in))
+                add(series, ("out", user, client_id), float(bytes_out))
                 if number % AT_A_TIME == 0:
                     yield None
         text = "Bytes of requests (in) and responses (out), by client."
@@ -274,8 +274,8 @@ class ProxyCollector(Collector):
             for number, ((topic, topic_id, partition), count) in enumerate(list(counted.items()), 1):
                 # The id stands for the topic until its name is known.
                 name = topic or names.topic_name(topic_id) or topic_id.hex()
-                add(series, ("in", name, str(partition)), count.bytes_in)
-                add(series, ("out", name, str(partition)), count.bytes_out)
+                add(series, ("in", name, str(partition)), float(count.bytes_in))
+                add(series, ("out", name, str(partition)), float(count.bytes_out))
                 if number % AT_A_TIME == 0:
                     yield None
         text = "Bytes of record batches that were produced (in) and fetched (out)."

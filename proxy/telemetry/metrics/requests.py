@@ -35,8 +35,8 @@ def request_families(listeners: Iterable[MeteredListener]) -> Iterator[Metric]:
         for api_key, count in enumerate(listener.traffic.requests):
             if count:
                 requests.add_metric((name, api_name(api_key)), count)
-        sizes.add_metric((name, "in"), listener.traffic.total.bytes_in)
-        sizes.add_metric((name, "out"), listener.traffic.total.bytes_out)
+        sizes.add_metric((name, "in"), float(listener.traffic.total.bytes_in))
+        sizes.add_metric((name, "out"), float(listener.traffic.total.bytes_out))
         if listener.between_brokers:
             unread.add_metric((name,), listener.traffic.unread_fetches)
     yield from (requests, sizes, errors, unread)

@@ -17,7 +17,7 @@ from proxy.wire.errors import Malformed
 from proxy.wire.producer_batch import BATCH_HEAD_BYTES
 from proxy.wire.reader import Reader, i16_at
 from proxy.wire.views import RequestView, ResponseView, View
-from proxy.wire.walk import Partitioned, walk
+from proxy.wire.walk import Partitioned, read_usual_records, walk
 
 TOPIC_ID_FROM: Final = 13
 MAX_READ: Final = 10_000
@@ -47,6 +47,10 @@ class ProduceRequest(Partitioned):
             view.cursor.room = MAX_READ
         return reads_on
 
+    def read_usual(self, reader: Reader, view: View) -> None:
+        if view.flexible and not view.want_heads:
+            read_usual_records(reader, view, 0, False)
+
     def read_partition(self, reader: Reader, view: View) -> int:
         size = reader.bytes_length(view.flexible)
         if view.want_heads:
@@ -69,7 +73,7 @@ class ProduceResponse(Partitioned):
         view.cursor.topics_left = reader.count(view.flexible)
         return True
 
-    def skip_usual(self, reader: Reader, view: View) -> None:
+    def read_usual(self, reader: Reader, view: View) -> None:
         """Nearly all partitions have no error: then all their fields have fixed sizes."""
         if not view.flexible:
             return

@@ -14,21 +14,19 @@ from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.api_keys import FETCH
 from proxy.wire.apis.api import Api
 from proxy.wire.batches import read_whole_batches
-from proxy.wire.cursor import Cursor
 from proxy.wire.edit import Edit, i32, uvarint
 from proxy.wire.fetch_request import TOPIC_IDS_FROM
 from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks
-from proxy.wire.reader import Reader, i16_at
+from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
-from proxy.wire.walk import Partitioned, topic_name, walk
+from proxy.wire.walk import Partitioned, read_usual_records, topic_name, walk
 
 ENDPOINTS_FROM: Final = 16
-USUAL_BYTES: Final = 31
+USUAL_BYTES: Final[native] = 31
 """A partition of a flexible response without aborted transactions, from its error_code to its records:
 error_code, high_watermark, last_stable_offset, log_start_offset (26 bytes), a byte for the transactions, and
 preferred_read_replica.
 """
-TRANSACTIONS_AT: Final = 26
 
 
 @final
@@ -68,12 +66,16 @@ class FetchResponse(Partitioned):
                 response.note_error(error_code)
         return view.want_items or view.whole_batches or (self._rewrites and version >= ENDPOINTS_FROM)
 
+    def read_usual(self, reader: Reader, view: View) -> None:
+        """Nearly all partitions have no error and no aborted transactions."""
+        rewrite = self._rewrite
+        if view.flexible and (rewrite is None or not rewrite.reads_partitions):
+            read_usual_records(reader, view, USUAL_BYTES, True)
+
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version
         rewrite = self._rewrite
         if rewrite is None or not rewrite.reads_partitions:
-            if view.flexible and _skip_usual(reader, view.cursor):
-                return reader.bytes_length(True)
             # error_code, high_watermark; from v4 last_stable_offset, and from v5 log_start_offset
             fields: native = 26 if version >= 5 else 18 if version >= 4 else 10
             view.cursor.error_code = reader.take_error(fields)
@@ -126,23 +128,6 @@ class FetchResponse(Partitioned):
     def read_tail(self, reader: Reader, view: View) -> None:
         if self._rewrites and view.api_version >= ENDPOINTS_FROM:
             rewrite_endpoints_tag(reader, cast("ResponseView", view), self.addresses)
-
-
-def _skip_usual(reader: Reader, cursor: Cursor) -> bool:
-    """Step over a partition up to its records, if it has no aborted transactions: then all fields have fixed
-    sizes. Return False, and step over nothing, if it has some, or is not in one piece.
-    """
-    at = reader.pos
-    if at + USUAL_BYTES > reader.end:
-        return False
-    data = reader.data
-    transactions: native = data[at + TRANSACTIONS_AT]
-    if transactions > 1:  # null or empty
-        return False
-    cursor.error_code = i16_at(data, at)
-    reader.pos = at + USUAL_BYTES
-    cursor.records_length_at = reader.offset
-    return True
 
 
 def after_bounds(view: RequestView) -> int:

@@ -12,6 +12,7 @@ from proxy.quota.limits.topic_limits import topic_limit
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.wire.cursor import NO_PARTITION
+from proxy.wire.views import Found, Item
 
 PARTITIONS_AT_MOST: Final = 100_000
 """Buckets of single partitions; further partitions share one bucket. Clients can name any topic."""
@@ -28,12 +29,13 @@ REST: Final = "<rest>"
 
 
 @final
-class LimitedPartition:
+class LimitedPartition(Found):
     """A partition's bucket, and its action: THROTTLE, REJECT or OMIT."""
 
-    __slots__ = ("action", "bucket", "following", "partition")
+    __slots__ = ("action", "bucket", "following", "owner", "partition")
 
-    def __init__(self, bucket: Bucket, action: str) -> None:
+    def __init__(self, owner: "PartitionBuckets", bucket: Bucket, action: str) -> None:
+        self.owner: Final = owner
         self.bucket: Final = bucket
         self.action = action
         self.partition: native = bucket.partition
@@ -84,21 +86,25 @@ class PartitionBuckets:
         self.least_throttled = UNLIMITED
         """The lowest limit of the topics with the action THROTTLE."""
 
-    def find(self, topic: str, partition: int, now: float) -> LimitedPartition | None:
+    def of(self, item: Item, now: float) -> LimitedPartition | None:
+        """The bucket of an item's partition; None if it has no limit."""
+        found = item.found
+        if isinstance(found, LimitedPartition) and found.owner is self and found.partition == item.partition:
+            # Nearly all items: the connection's last message had the same partition at this place.
+            return None if found.bucket.limit == UNLIMITED else found
+        limited = self.find(item.topic, item.partition, now)
+        if not self._whole_topics:
+            item.found = limited
+        return limited
+
+    def find(self, topic: str, partition: native, now: float) -> LimitedPartition | None:
         """A partition's bucket; None if it has no limit."""
-        last = self._last
-        if last is not None and topic is self._topic and not self._whole_topics:
-            # Nearly all look-ups; the same as in _get().
-            following = last.following
-            if following is not None and following.partition == partition:
-                self._last = following
-                return None if following.bucket.limit == UNLIMITED else following
         found = self._get(topic, partition)
         if found is None:
             return None if topic in self._unlimited else self._make(topic, partition, now)
         return None if found.bucket.limit == UNLIMITED else found
 
-    def _get(self, topic: str, partition: int) -> LimitedPartition | None:
+    def _get(self, topic: str, partition: native) -> LimitedPartition | None:
         if topic is not self._topic:
             partitions = self._topics.get(topic)
             if partitions is None:
@@ -172,7 +178,7 @@ class PartitionBuckets:
         )
         if not bucket.observed:
             bucket.share(self.first_part, now)
-        made = LimitedPartition(bucket, self._action(topic))
+        made = LimitedPartition(self, bucket, self._action(topic))
         partitions = self._topics.get(topic)
         if partitions is None:
             self._topics[topic] = {partition: made}

@@ -18,9 +18,10 @@ CONNECTIONS_AT_MOST: Final = 100_000
 
 @final
 class _Use:
-    __slots__ = ("at", "place")
+    __slots__ = ("at", "bucket", "place")
 
-    def __init__(self, place: native, at: float) -> None:
+    def __init__(self, bucket: Bucket, place: native, at: float) -> None:
+        self.bucket: Final = bucket
         self.place: native = place
         self.at = at
 
@@ -29,15 +30,17 @@ class _Use:
 class Consumer:
     """What one connection has got."""
 
-    __slots__ = ("_next", "_places", "_uses", "at", "buckets")
+    __slots__ = ("_next", "_oldest", "_places", "_uses", "at", "buckets")
 
     def __init__(self) -> None:
         self.at = 0.0
         """When it last got records."""
         self.buckets: list[Bucket] = []
-        """Their buckets; read-only."""
+        """Their buckets; read-only. A list only grows: if buckets are dropped, another takes its place."""
         self._uses: list[_Use] = []
         """For each of these buckets, its place in the list, and when the connection last got records."""
+        self._oldest = 0.0
+        """No bucket was last used before this."""
         self._places: Final[dict[Bucket, _Use]] = {}
         self._next: native = 0
         """The place that is probably next: responses mostly have the same partitions in the same order."""
@@ -45,33 +48,41 @@ class Consumer:
     def got(self, bucket: Bucket, now: float) -> None:
         """Note that a response had records of a partition with this bucket."""
         at = self._next
-        buckets = self.buckets
-        if at >= len(buckets):
+        uses = self._uses
+        if at >= len(uses):
             at = 0
-        if at < len(buckets) and buckets[at] is bucket:
-            self._uses[at].at = now
-            self._next = at + 1
-            return
+        if at < len(uses):
+            expected = uses[at]
+            if expected.bucket is bucket:
+                expected.at = now
+                self._next = at + 1
+                return
         use = self._places.get(bucket)
         if use is None:
-            use = _Use(len(buckets), now)
+            use = _Use(bucket, len(uses), now)
             self._places[bucket] = use
-            self._uses.append(use)
-            buckets.append(bucket)
+            uses.append(use)
+            self.buckets.append(bucket)
+            self._oldest = min(self._oldest, now)
         use.at = now
         self._next = use.place + 1
 
     def forget(self, before: float, now: float) -> None:
         """Drop the buckets that were last used before this time and owe nothing."""
+        if self._oldest > before:
+            return
         old = 0
-        for at, use in enumerate(self._uses):
-            if use.at <= before and self.buckets[at].wait(now) <= 0.0:
-                del self._places[self.buckets[at]]
+        self._oldest = now
+        for use in self._uses:
+            if use.at <= before and use.bucket.wait(now) <= 0.0:
+                del self._places[use.bucket]
                 old += 1
+            else:
+                self._oldest = min(self._oldest, use.at)
         if old == 0:
             return
-        self.buckets = [bucket for bucket in self.buckets if bucket in self._places]
-        self._uses = [self._places[bucket] for bucket in self.buckets]
+        self._uses = [use for use in self._uses if use.bucket in self._places]
+        self.buckets = [use.bucket for use in self._uses]
         for at, use in enumerate(self._uses):
             use.place = at
 

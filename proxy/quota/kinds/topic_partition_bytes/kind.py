@@ -131,8 +131,7 @@ class TopicPartitionBytes(Quota):
         grant.watched = True
         bounding = self._lately.buckets(who, now)
         if bounding is not None:
-            for bucket in bounding:
-                grant.add(bucket)
+            grant.add_all(bounding)
         elif self._consumed.least_throttled != UNLIMITED and not self._consumed.observed:
             grant.bound(max(int(self._consumed.least_throttled * LEAST_FETCH_SECONDS), 1))
 
@@ -141,10 +140,11 @@ class TopicPartitionBytes(Quota):
     ) -> Bucket | None:
         found: Bucket | None = None
         sourced = self._consumed_by_source
+        any_sourced = sourced.any
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
-            limited = self._consumed.find(item.topic, item.partition, now)
+            limited = self._consumed.of(item, now)
             if (
                 limited is not None
                 and not grant.expects(limited.bucket)  # nearly always
@@ -152,9 +152,10 @@ class TopicPartitionBytes(Quota):
                 and self._lacks(limited.bucket, who, grant, now)
             ):
                 found = limited.bucket
-            bucket = sourced.find(item, who, now) if sourced.any else None
-            if bucket is not None and self._lacks(bucket, who, grant, now):
-                found = bucket
+            if any_sourced:
+                bucket = sourced.find(item, who, now)
+                if bucket is not None and self._lacks(bucket, who, grant, now):
+                    found = bucket
         return found
 
     def _lacks(self, bucket: Bucket, who: Identity, grant: FetchGrant, now: float) -> bool:
@@ -194,10 +195,10 @@ class TopicPartitionBytes(Quota):
                 continue
             limited = self._produced.find(item.topic, item.partition, now)
             if limited is not None:
-                limited.bucket.give_back(item.size, now, who)
+                limited.bucket.give_back(float(item.size), now, who)
             bucket = self._produced_by_source.find(item, who, now)
             if bucket is not None:
-                bucket.give_back(item.size, now, who)
+                bucket.give_back(float(item.size), now, who)
 
     def _give_back_rejected(
         self, request: RequestView, response: ResponseView, who: Identity, now: float
@@ -212,18 +213,18 @@ class TopicPartitionBytes(Quota):
             self._produced.give_back(item.topic, item.partition, item.size, now, who, writable)
             bucket = self._produced_by_source.find(item, who, now)
             if bucket is not None:
-                bucket.give_back(item.size, now, who)
+                bucket.give_back(float(item.size), now, who)
 
     def _produce(self, items: list[Item], who: Identity, now: float) -> Verdict:
         verdict = ALLOW
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
-            limited = self._produced.find(item.topic, item.partition, now)
+            limited = self._produced.of(item, now)
             if limited is None:
                 continue
             bucket = limited.bucket
-            seconds = bucket.record(item.size, now, who)
+            seconds = bucket.record(float(item.size), now, who)
             if seconds > 0.0 and (limited.action == THROTTLE or bucket.observed):
                 verdict = combine(
                     verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds)
@@ -235,27 +236,33 @@ class TopicPartitionBytes(Quota):
         worst: Bucket | None = None
         consumer: Consumer | None = None
         sourced = self._consumed_by_source
+        any_sourced = sourced.any
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
             if consumer is None:
                 consumer = self._lately.consumer(who, now)
-            limited = self._consumed.find(item.topic, item.partition, now)
-            if limited is not None and limited.action == OMIT and api_key == FETCH:
+            limited = self._consumed.of(item, now)
+            if limited is not None and api_key == FETCH and limited.action == OMIT:
                 queue = queue_of(limited.bucket)
                 queue.first_response(float(item.size), limited.bucket.limit * FIRST_FETCH_SECONDS)
                 _omit(limited.bucket, item.size, who, now)
             elif limited is not None:
-                seconds = _consume(limited.bucket, item, who, consumer, now)
-                if seconds > longest:
-                    longest = seconds
-                    worst = limited.bucket
-            bucket = sourced.find(item, who, now) if sourced.any else None
-            if bucket is not None:
-                seconds = _consume(bucket, item, who, consumer, now)
+                bucket = limited.bucket
+                consumer.got(bucket, now)
+                seconds = bucket.record(float(item.size), now, who)
                 if seconds > longest:
                     longest = seconds
                     worst = bucket
+            if not any_sourced:
+                continue
+            of_source = sourced.find(item, who, now)
+            if of_source is not None:
+                consumer.got(of_source, now)
+                seconds = of_source.record(float(item.size), now, who)
+                if seconds > longest:
+                    longest = seconds
+                    worst = of_source
         return ALLOW if worst is None else Verdict(longest, bucket=worst)
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
@@ -357,12 +364,6 @@ class TopicPartitionBytes(Quota):
         self._lately.forget(now)
 
 
-def _consume(bucket: Bucket, item: Item, who: Identity, consumer: Consumer, now: float) -> float:
-    """Charge the records of a partition in a response; return the wait."""
-    consumer.got(bucket, now)
-    return bucket.record(item.size, now, who)
-
-
 def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: float) -> Verdict:
     """Charge the limits of the source; the longest wait counts."""
     if not sourced.any:
@@ -372,7 +373,7 @@ def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: floa
         bucket = sourced.find(item, who, now) if item.size > 0 and item.topic else None
         if bucket is None:
             continue
-        seconds = bucket.record(item.size, now, who)
+        seconds = bucket.record(float(item.size), now, who)
         if seconds > 0.0:
             verdict = combine(verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds))
     return verdict
@@ -380,7 +381,7 @@ def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: floa
 
 def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
     """Charge records of a partition with the action OMIT, and count how long it will be omitted."""
-    seconds = bucket.record(size, now)
+    seconds = bucket.record(float(size), now)
     if seconds <= 0.0:
         return
     if bucket.observed:

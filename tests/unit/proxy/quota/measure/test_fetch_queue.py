@@ -4,7 +4,7 @@ from proxy.quota.measure.fetch_queue import COUNTED_AT_MOST, HOLD_SECONDS, Fetch
 
 
 def ticket(size=10.0, start=0.0):
-    return Ticket(size, start)
+    return Ticket(FetchQueue(), size, start)
 
 
 def test_a_reservation_ends_with_its_response_or_after_its_time():

@@ -22,6 +22,7 @@ from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame
 from proxy.wire.reader import Reader
+from proxy.wire.spare_items import SpareItems
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView
 from tests.support.messages.kio_messages import framed
@@ -40,7 +41,7 @@ class Side:
         self.large = RequestCutThrough(
             self.output,
             self.traffic,
-            RequestParser(quotas, self.traffic, WITHOUT_INTERCEPTED, None, False),
+            RequestParser(quotas, self.traffic, WITHOUT_INTERCEPTED, None, False, SpareItems()),
             RequestCharges(quotas, self.in_flight, IdBudget(TopicNames())),
         )
         client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)

@@ -17,6 +17,7 @@ from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Short
 from proxy.wire.frames import Frame, start_reading
 from proxy.wire.protected_topics import ProtectedTopics
+from proxy.wire.spare_items import SpareItems
 from tests.support.messages.exchanges import TOPIC, fetch, opaque, produce
 from tests.support.stories.playbook import EVERYONE, engine
 
@@ -35,6 +36,7 @@ class Side:
             WITHOUT_INTERCEPTED,
             protected,
             between_brokers,
+            SpareItems(),
         )
         self.client = new_client(Identity("u", "client", "127.0.0.1"), b"client", self.traffic, 0)
 

@@ -12,6 +12,7 @@ from proxy.relay.read_turns import ReadTurns
 from proxy.relay.responses.responses import FIRST_PART_BYTES, Responses
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
+from proxy.wire.spare_items import SpareItems
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import fetched, responded
 from tests.support.messages.kio_messages import Ports, framed
@@ -33,6 +34,7 @@ class Side:
             names=IdBudget(TopicNames()),
             errors=BrokerErrors(self.traffic, 1),
             turns=ReadTurns(None),
+            spare_items=SpareItems(),
         )
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 

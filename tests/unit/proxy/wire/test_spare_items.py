@@ -1,0 +1,103 @@
+"""The items of messages that are done with."""
+
+import pytest
+
+from proxy.wire.cursor import NO_ID
+from proxy.wire.spare_items import ITEMS_AT_MOST, LISTS_AT_MOST, SpareItems
+from proxy.wire.views import NO_ITEMS, Found, ResponseView
+
+
+def read(spare, partitions, topic="t", topic_id=NO_ID, head=b"", error_code=0):
+    """A message with these partitions, which has been read."""
+    view = ResponseView(12, True, 100, want_items=True)
+    spare.lend(view)
+    for partition in partitions:
+        view.keep(topic, topic_id, partition, partition * 10, head, error_code)
+    spare.settle(view)
+    return view
+
+
+def fields(view):
+    return [
+        (item.topic, item.topic_id, item.partition, item.size, item.head, item.error_code)
+        for item in view.items
+    ]
+
+
+@pytest.mark.parametrize("later", [(5, 6, 7), (5,), (5, 6, 7, 8, 9), ()])
+def test_a_message_has_its_own_items_whatever_the_one_before_had(later):
+    spare = SpareItems()
+    spare.take_back(read(spare, (1, 2, 3), head=b"head", error_code=6))
+    again = read(spare, later, topic="other", topic_id=b"i" * 16)
+    assert fields(again) == [("other", b"i" * 16, number, number * 10, b"", 0) for number in later]
+
+
+def test_items_that_are_in_use_are_not_lent():
+    spare = SpareItems()
+    first = read(spare, (1, 2))
+    before = fields(first)
+    read(spare, (3, 4))
+    assert fields(first) == before
+
+
+def test_the_items_of_a_message_that_is_done_with_are_used_again():
+    spare = SpareItems()
+    first = read(spare, (1, 2))
+    items = list(first.items)
+    spare.take_back(first)
+    assert first.items is NO_ITEMS
+    assert all(made is item for made, item in zip(read(spare, (1, 2)).items, items, strict=True))
+
+
+def test_a_message_without_items_leaves_them_to_the_next():
+    spare = SpareItems()
+    first = read(spare, (1, 2))
+    items = list(first.items)
+    spare.take_back(first)
+    assert read(spare, ()).items is NO_ITEMS
+    assert read(spare, (1,)).items[0] is items[0]
+
+
+def test_a_view_that_wants_no_items_gets_none():
+    spare = SpareItems()
+    spare.take_back(read(spare, (1, 2)))
+    view = ResponseView(12, True, 100, want_items=False)
+    spare.lend(view)
+    assert view.items is NO_ITEMS
+
+
+@pytest.mark.parametrize(
+    ("topic", "topic_id", "partition", "stays"),
+    [("t", NO_ID, 1, True), ("t", NO_ID, 2, False), ("u", NO_ID, 1, False), ("", b"i" * 16, 1, False)],
+)
+def test_a_look_up_stays_while_the_partition_is_the_same(topic, topic_id, partition, stays):
+    spare = SpareItems()
+    first = read(spare, (1,))
+    found = first.items[0].found = Found()
+    spare.take_back(first)
+    assert (read(spare, (partition,), topic, topic_id).items[0].found is found) == stays
+
+
+def test_a_look_up_of_a_topic_with_an_id_stays_although_its_name_is_not_known_at_first():
+    spare, topic_id = SpareItems(), b"i" * 16
+    first = read(spare, (1,), "", topic_id)
+    first.items[0].topic = "name"
+    found = first.items[0].found = Found()
+    spare.take_back(first)
+    again = read(spare, (1,), "", topic_id)
+    assert (again.items[0].topic, again.items[0].found) == ("", found)
+
+
+def test_few_and_short_lists_are_kept():
+    spare = SpareItems()
+    views = [read(spare, (1,)) for _ in range(LISTS_AT_MOST + 1)]
+    kept = {id(view.items[0]) for view in views}
+    for view in views:
+        spare.take_back(view)
+    lent = [read(spare, (1,)) for _ in range(LISTS_AT_MOST + 1)]
+    assert len(kept & {id(view.items[0]) for view in lent}) >= LISTS_AT_MOST
+    spare = SpareItems()
+    long = read(spare, range(ITEMS_AT_MOST + 1))
+    item = long.items[0]
+    spare.take_back(long)
+    assert read(spare, (1,)).items[0] is not item
