@@ -256,7 +256,9 @@ class FetchGrant:
             if limit == UNLIMITED or bucket.observed:
                 continue
             queue = ticket.queue
-            left = tokens_left(bucket, now) - queue.reserved(now)
+            tokens = bucket.tokens
+            left = tokens_left(bucket, now) if tokens is None else tokens.measure(now)
+            left -= queue.reserved(now)
             if left >= 0.0 and not queue.any_waits and not self.acquires:
                 # Nearly all fetches: nobody waits for the bucket, and there are tokens.
                 share = _most(left, ticket.size, limit)
@@ -324,7 +326,8 @@ class FetchGrant:
         bytes.
         """
         for bucket in self._buckets:
-            left = tokens_left(bucket, now)
+            tokens = bucket.tokens
+            left = tokens_left(bucket, now) if tokens is None else tokens.measure(now)
             if left < 0.0 and _enforced(bucket) and self._owes_too_much(bucket, left, float(size)):
                 self.longest = bucket
                 return True

@@ -65,8 +65,16 @@ class IdBudget:
         if not items or (items[0].topic and items[0].topic_id == NO_ID):
             return
         names = self._names
+        last_id = NO_ID
+        name = ""
         for item in items:
-            if not item.topic and item.topic_id != NO_ID:
-                item.topic = names.known_name(item.topic_id)
-                if not item.topic and not names.asked(item.topic_id):
-                    names.want(item.topic_id, client_key(who))
+            if item.topic:
+                continue
+            topic_id = item.topic_id
+            if topic_id is last_id:
+                item.topic = name
+            elif topic_id != NO_ID:
+                last_id = topic_id
+                name = item.topic = names.known_name(topic_id)
+                if not name and not names.asked(topic_id):
+                    names.want(topic_id, client_key(who))

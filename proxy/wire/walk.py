@@ -23,6 +23,7 @@ AFTER_RECORDS: Final = 4
 TAIL: Final = 5
 NUMBER_BYTES: Final[native] = 4
 """Of a partition's number."""
+NO_HEAD: Final = b""
 LENGTH_BYTES: Final[native] = 3
 """Of records of up to 2 MiB."""
 
@@ -126,9 +127,12 @@ def _end_partition(message: Partitioned, view: View, cursor: Cursor) -> None:
         _keep(view, cursor, cursor.partition, cursor.records_size, cursor.error_code)
 
 
+def _topic_of(cursor: Cursor) -> str:
+    return cursor.topic if cursor.topic_size == 0 else topic_name(cursor)
+
+
 def _keep(view: View, cursor: Cursor, partition: native, size: native, error_code: native) -> None:
-    topic = cursor.topic if cursor.topic_size == 0 else topic_name(cursor)
-    view.keep(topic, cursor.topic_id, partition, size, cursor.head, error_code)
+    view.keep(_topic_of(cursor), cursor.topic_id, partition, size, cursor.head, error_code)
 
 
 def _usual_fields(data: bytes, start: native, end: native) -> bool:
@@ -151,8 +155,10 @@ def read_usual_records(reader: Reader, view: View, fields: native, only_records:
     end = reader.end
     at = reader.pos
     left = cursor.partitions_left
-    keeps = view.want_items
     batches = view.whole_batches
+    keeps = view.want_items and left > 0
+    topic = _topic_of(cursor) if keeps else ""
+    topic_id = cursor.topic_id
     while left > 0:
         records_at = at + NUMBER_BYTES + fields
         if records_at + LENGTH_BYTES > end:
@@ -181,7 +187,7 @@ def read_usual_records(reader: Reader, view: View, fields: native, only_records:
                 break
             cursor.any_batch = True
         if keeps and (size > 0 or not only_records):
-            _keep(view, cursor, i32_at(data, at), size, 0)
+            view.keep(topic, topic_id, i32_at(data, at), size, NO_HEAD, 0)
         at = next_at + 1
         left -= 1
     reader.pos = at

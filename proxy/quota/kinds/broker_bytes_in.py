@@ -145,8 +145,9 @@ class BrokerBytesIn(Quota):
             bucket.record_average(float(size), now)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
-        for item, error_code in not_appended(request, response):
-            self._give_back(item, error_code, now)
+        if response.items:  # only partitions with an error
+            for item, error_code in not_appended(request, response):
+                self._give_back(item, error_code, now)
         return ALLOW
 
     def _give_back(self, item: Item, error_code: int, now: float) -> None:

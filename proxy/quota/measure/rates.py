@@ -368,9 +368,10 @@ class EwmaRate:
         self._at = at
         if self._last_tick == -_NEVER:
             self._last_tick = at
+        if at - self._last_tick < self._tick:
+            return
         ticks = (at - self._last_tick) // self._tick
-        if ticks > 0:
-            self._rate = self._after_tick() * self._kept ** float(ticks - 1)
-            self._ticked = True
-            self._uncounted = 0.0
-            self._last_tick += ticks * self._tick
+        self._rate = self._after_tick() * self._kept ** float(ticks - 1)
+        self._ticked = True
+        self._uncounted = 0.0
+        self._last_tick += ticks * self._tick

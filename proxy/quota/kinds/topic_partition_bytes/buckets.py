@@ -75,6 +75,8 @@ class PartitionBuckets:
         """The partitions of all topics."""
         self._unlimited: Final[set[str]] = set()
         """Topics without a limit."""
+        self._last_unlimited = ""
+        """The last of these that was looked up; empty for none."""
         self._dropped_at = -DROP_SECONDS
         self.any = False
         """Whether any topic has this config."""
@@ -99,9 +101,14 @@ class PartitionBuckets:
 
     def find(self, topic: str, partition: native, now: float) -> LimitedPartition | None:
         """A partition's bucket; None if it has no limit."""
+        if topic is self._last_unlimited and topic:
+            return None
         found = self._get(topic, partition)
         if found is None:
-            return None if topic in self._unlimited else self._make(topic, partition, now)
+            if topic not in self._unlimited:
+                return self._make(topic, partition, now)
+            self._last_unlimited = topic
+            return None
         return None if found.bucket.limit == UNLIMITED else found
 
     def _get(self, topic: str, partition: native) -> LimitedPartition | None:
@@ -230,6 +237,7 @@ class PartitionBuckets:
         throttled = [float(value) for topic, value in values.items() if self._action(topic) == THROTTLE]
         self.least_throttled = min(throttled, default=UNLIMITED)
         self._unlimited.clear()
+        self._last_unlimited = ""
         for limited in self._all():
             topic = limited.bucket.topic
             rest = topic == REST

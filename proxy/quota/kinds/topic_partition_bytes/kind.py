@@ -123,6 +123,8 @@ class TopicPartitionBytes(Quota):
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
             verdict = self._produce(request.items, who, now)
+            if not self._produced_by_source.any:
+                return verdict
             return combine(verdict, _use(self._produced_by_source, request.items, who, now))
         return ALLOW
 
@@ -175,7 +177,8 @@ class TopicPartitionBytes(Quota):
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
-            self._give_back_rejected(request, response, who, now)
+            if response.items:  # only partitions with an error
+                self._give_back_rejected(request, response, who, now)
             return ALLOW
         if request.replica_id >= 0:
             return ALLOW

@@ -2,21 +2,40 @@ import uuid
 from dataclasses import replace
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import Edit, i32
 from proxy.wire.errors import Short
-from tests.support.messages.exchanges import TOPIC, fetch, fetch_response, fetched
+from tests.support.messages.exchanges import (
+    TOPIC,
+    fetch,
+    fetch_response,
+    fetched,
+    fetched_records,
+    record_batch,
+)
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
     read_frame,
     response_frame,
+    response_type,
     through_proxy,
     versions,
 )
 from tests.support.messages.old_messages import fetch_request as old_request
 from tests.support.messages.old_messages import fetch_response as old_response
-from tests.support.messages.reading import announce, edited, items_of, read_request, read_response
+from tests.support.messages.reading import (
+    PORTS,
+    announce,
+    api_of,
+    edited,
+    items_of,
+    read_request,
+    read_response,
+    request_view,
+    start_response,
+)
 
 VERSIONS = versions(1)
 
@@ -113,3 +132,57 @@ def test_a_new_leaders_address_is_the_proxys(version, want_items):
     hidden = read_response(1, version, [frame], want_items, length_sent=True)
     assert BROKER_HOST.encode() not in edited([frame], hidden)
     assert len(edited([frame], hidden)) == len(frame)
+
+
+LARGE = 3 << 20
+"""Bytes of records whose length is a varint of four bytes."""
+PARTS = [
+    record_batch(61) + record_batch(100),
+    record_batch(61),
+    record_batch(70) + record_batch(300)[:200],
+    b"",
+    record_batch(20_000),
+    record_batch(80),
+    record_batch(LARGE),
+    record_batch(80)[:50],
+]
+WHOLE = [161, 61, 70, 0, 20_000, 80, LARGE, 0]
+"""The bytes of these records that are whole batches."""
+
+
+def fetched_unusual(version, parts, unusual):
+    """A response with these records, whose second partition has an error or an aborted transaction."""
+    message = read_frame(response_type(1, version), fetched_records(version, parts))
+    (topic,) = message.responses
+    first, second, *others = topic.partitions
+    if unusual == "error":
+        second = replace(second, error_code=ErrorCode.topic_authorization_failed)
+    elif unusual == "aborted":
+        aborted = type(second).__annotations__["aborted_transactions"].__args__[0].__args__[0]
+        second = replace(second, aborted_transactions=(aborted(producer_id=1, first_offset=2),))
+    topic = replace(topic, partitions=(first, second, *others))
+    return response_frame(replace(message, responses=(topic,)), 1)
+
+
+@pytest.mark.parametrize("version", [11, 12, 15])
+@pytest.mark.parametrize("unusual", ["", "error", "aborted"])
+@pytest.mark.parametrize("whole_batches", [False, True])
+@pytest.mark.parametrize("step", [1000, 8 << 20])
+def test_partitions_are_read_however_unusual_and_split_they_are(version, unusual, whole_batches, step):
+    frame = fetched_unusual(version, PARTS, unusual)
+    pieces = [frame[at : at + step] for at in range(0, len(frame), step)]
+    api = api_of(1)
+    request = request_view(api, version)
+    request.bounded = whole_batches
+    reader, view = start_response(api, version, pieces, want_items=True)
+    api.read_response(reader, request, view, PORTS)
+    assert view.cursor.done
+    sizes = WHOLE if whole_batches else [len(part) for part in PARTS]
+    assert [(item.partition, item.size) for item in view.items] == [
+        (partition, size) for partition, size in enumerate(sizes) if size > 0
+    ]
+    errors = [(error.error_code, error.times) for error in view.errors or []]
+    assert errors == ([(29, 1)] if unusual == "error" else [])
+    if whole_batches:
+        (topic,) = read_frame(response_type(1, version), edited(pieces, view)).responses
+        assert [len(each.records or b"") for each in topic.partitions] == sizes
