@@ -103,6 +103,8 @@ class LimitSharing:
         self._applied = 0
         """The parts by the records below this offset are in use."""
         self._reported_at = 0.0
+        self._has_parts = False
+        """Whether the others have known this process: its limits have parts since."""
         self._left = False
         """Whether this process has told the others that it stops. A further report would have it join again.
         """
@@ -161,9 +163,7 @@ class LimitSharing:
             )
         elif self.degraded and self.joined.is_set():
             why = self.topic.problem or f"no report for {self.lag_seconds:.0f} s"
-            unknown = self._sharing.instances > 0 and not self._sharing.joined
-            what = "uses only its reserve" if unknown else "keeps its part"
-            warnings.append(f"this process {what} of each limit: {why}")
+            warnings.append(f"this process {self._what_it_uses()} of each limit: {why}")
         newer = self._sharing.newer()
         if newer:
             warnings.append(
@@ -178,6 +178,12 @@ class LimitSharing:
         if self.topic.skipped.warning:
             warnings.append(self.topic.skipped.warning)
         return warnings
+
+    def _what_it_uses(self) -> str:
+        """What this process uses of the limits while sharing is degraded."""
+        if self._sharing.instances > 0 and not self._sharing.joined:
+            return "uses only its reserve"
+        return "keeps its part" if self._has_parts else "uses the whole"
 
     async def follow(self) -> None:
         """Follow the topic; never returns."""
@@ -196,6 +202,7 @@ class LimitSharing:
                     self._failure = ""
             self._engines.review_every(REVIEW_SECONDS if self._parts_may_grow() else UNLIMITED)
             if self._sharing.joined and not self._failure:
+                self._has_parts = True
                 self.joined.set()
             self._look_for_namesakes()
             await self._pause(pause if self.joined.is_set() else min(pause, JOIN_PAUSE))

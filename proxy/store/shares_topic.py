@@ -222,11 +222,13 @@ class SharesTopic:
         """Write a report, without waiting for it. It may be lost; the next one supersedes it."""
         if self._producer is not None and self.unsent < UNSENT_AT_MOST:
             self.unsent += 1
-            self._tasks.start(self._send(self._producer, encode_report(report, self._cluster_name)))
+            # A topic that is compacted takes no record without a key.
+            key, value = report.instance.encode(), encode_report(report, self._cluster_name)
+            self._tasks.start(self._send(self._producer, key, value))
 
-    async def _send(self, producer: Any, value: bytes) -> None:
+    async def _send(self, producer: Any, key: bytes, value: bytes) -> None:
         try:
-            await producer.send_and_wait(self._partition.topic, value, partition=0)
+            await producer.send_and_wait(self._partition.topic, value, key, partition=0)
         except TopicAuthorizationFailedError:
             self._set_write_problem(self._may_not("write to", "Describe, Read and Write"))
         except KafkaError as error:

@@ -70,7 +70,15 @@ def test_the_leader_of_the_shares_topic_is_killed(
     topics = [f"leader-{replicas}-{name}" for name in "ab"]
     for topic in topics:
         make_topic(kafka, topic, on=[[1]], message_timestamp_type="LogAppendTime")
-    make_topic(kafka, shares, on=[[3, 1, 2][:replicas]], message_timestamp_type="LogAppendTime")
+    # Operators may create all topics of the proxy as the one for quotas.
+    policy = "delete" if replicas > 1 else "compact"
+    make_topic(
+        kafka,
+        shares,
+        on=[[3, 1, 2][:replicas]],
+        message_timestamp_type="LogAppendTime",
+        cleanup_policy=policy,
+    )
     settings = {"quotas": {"store": "none"}, "sharing": {"topic": shares}}
     quotas = [{"entity": {"client-id": TENANT}, "producer_byte_rate": LIMIT}]
     proxies = [run_proxy(kafka.bootstrap, quotas, settings=settings) for _ in range(2)]

@@ -197,6 +197,7 @@ async def test_clients_are_served_although_the_topic_is_away(
         assert sharing.joined.is_set()
         await reached(lambda: sharing.degraded, "the lack of reports")
         assert bucket.limit == LIMIT
+        assert "uses the whole of each limit" in sharing.warnings()[0]
 
 
 async def test_a_process_that_reads_its_first_record_late_keeps_the_whole_limits(
@@ -240,6 +241,7 @@ async def test_a_new_topic_keeps_the_parts_until_all_have_joined(start: Start) -
         await reached(lambda: broker.topic_id, "the new topic")
         # On a busy machine no record may come for seconds, and then it is degraded.
         assert bucket.limit == LIMIT or sharing.degraded
+        assert not any("uses the whole" in warning for warning in sharing.warnings())
         await reached(lambda: broker.values and not sharing.degraded, "a report in it")
         await reached(lambda: bucket.limit == LIMIT, "its whole part")
 

@@ -144,8 +144,8 @@ async def test_reports_for_a_topic_that_was_deleted_leave_room_for_those_for_the
 ) -> None:
     """A producer keeps reports for a topic that is gone, for as long as it runs."""
 
-    async def keep(topic: SharesTopic, producer: object, value: bytes) -> None:
-        await send(topic, first if number_of(value) == 1 else producer, value)
+    async def keep(topic: SharesTopic, producer: object, key: bytes, value: bytes) -> None:
+        await send(topic, first if number_of(value) == 1 else producer, key, value)
 
     def number_of(value: bytes) -> int:
         return decode_report(value).number
