@@ -5,6 +5,7 @@ from typing import Final, final
 from proxy.quota.cluster_view import NOTHING_KNOWN
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.replica import Replica, ReplicaKey
+from proxy.quota.kinds.replication.starts_at_once import StartsAtOnce
 from proxy.quota.kinds.replication.throttle import FOLLOWER, LEADER, Throttle
 from proxy.quota.kinds.replication.throttled_replicas import ThrottledReplicas
 from proxy.quota.limits.config_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
@@ -20,8 +21,6 @@ GRACE_SECONDS: Final = 1.0
 not fetched by then, and others must not wait for it."""
 MOST_PAUSE_SECONDS: Final = 0.5
 """The longest pause after a replica started: a follower with a slow disk still starts two per second."""
-LONGEST_START_SECONDS: Final = 0.01
-"""As many replicas start with one fetch as a follower starts in this time. In-sync replicas wait so long."""
 
 
 @final
@@ -34,7 +33,7 @@ class Waiter:
     pause after each that is as long as the follower took.
 
     A move of many small replicas would be slower than its throttle. If the throttle has bytes to spare,
-    there is no pause, and several replicas start with one fetch if the follower is fast.
+    there is no pause, and several replicas may start with one fetch (StartsAtOnce).
     """
 
     __slots__ = ("_at_once", "_began", "_start_at", "_started_at", "ready_at", "served_at", "throttles")
@@ -51,8 +50,7 @@ class Waiter:
         self._start_at = 0.0
         self._began = 0
         """The replicas that got their first bytes with that fetch."""
-        self._at_once = 1
-        """The number of replicas that may start with one fetch."""
+        self._at_once: Final = StartsAtOnce()
 
     def fetches(self, now: float) -> None:
         """Note a fetch: the follower has written the last response."""
@@ -61,16 +59,14 @@ class Waiter:
             self._start_at = now + min(took, MOST_PAUSE_SECONDS)
             self._started_at = 0.0
             if self._began > 0:
-                in_time = int(self._began * LONGEST_START_SECONDS / max(took, 1e-4))
-                # One quick start says little of the next ones.
-                self._at_once = max(min(in_time, 2 * self._began), 1)
+                self._at_once.learn(self._began, took)
 
     def starts(self, now: float, spare: bool) -> int:
         """The number of replicas that may start. `spare`: the throttles have bytes to spare."""
         if self._started_at > 0.0:
             return 0
         if spare:
-            return self._at_once
+            return self._at_once.count
         return 1 if now >= self._start_at else 0
 
     def start(self, now: float) -> None:

@@ -6,9 +6,9 @@ from proxy.quota.cluster_view import ClusterView
 from proxy.quota.fetch_plan import FetchItem
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.replica import Replica
+from proxy.quota.kinds.replication.starts_at_once import FETCHES
 from proxy.quota.kinds.replication.state import (
     GRACE_SECONDS,
-    LONGEST_START_SECONDS,
     MOST_PAUSE_SECONDS,
     SEEN_SECONDS,
     ReplicationState,
@@ -67,20 +67,17 @@ class TestWaiter:
         assert waiter.starts(10.2, spare=True) == 1
         assert waiter.starts(10.2, spare=False) == 0
 
-    def test_a_fast_follower_starts_several_with_one_fetch_and_a_slow_one_does_not(self):
-        """At most as many as take LONGEST_START_SECONDS, and twice as many as before."""
+    def test_several_start_with_one_fetch_if_that_takes_no_longer(self):
         waiter, now, found = Waiter(0.0), 10.0, []
-        quick = LONGEST_START_SECONDS / 20.1
-        for seconds_each in [quick] * 6 + [0.04] * 2:
-            starts = waiter.starts(now, spare=True)
-            found.append(starts)
-            for _ in range(starts):
+        for _ in range(4 * FETCHES + 1):
+            found.append(waiter.starts(now, spare=True))
+            assert waiter.starts(now + 10.0, spare=False) == 1
+            for _ in range(found[-1]):
                 waiter.start(now)
-            waiter.began(starts)
-            now += starts * seconds_each
+            waiter.began(found[-1])
+            now += 0.05
             waiter.fetches(now)
-        assert found == [1, 2, 4, 8, 16, 20, 20, 1]
-        assert waiter.starts(now + 10.0, spare=False) == 1
+        assert found[::FETCHES] == [1, 2, 4, 8, 16]
 
     def test_a_start_that_brings_nothing_says_nothing(self):
         waiter = Waiter(0.0)
