@@ -5,6 +5,8 @@ to the client.
 import math
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.measure.debt import Debt
@@ -16,10 +18,16 @@ from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
 from proxy.wire.views import WITHHELD, RequestView, ResponseView
 
-MAX_IN_FLIGHT: Final = 256
+MAX_IN_FLIGHT: Final[native] = 256
 """Requests of one connection that may await their responses. If there are more, the relay reads the client no
 faster than its broker responds. A broker processes one at a time, and these keep it busy for milliseconds.
 Each costs memory, and time of the garbage collector and at the end of the connection.
+"""
+FREE_IN_FLIGHT: Final[native] = 8
+"""So many of them need no room that connections share. Kafka's own clients have at most five in flight."""
+SHARED_IN_FLIGHT: Final[native] = 512
+"""Further ones of all connections. A request is up to six objects for the garbage collector, which takes up
+to half a microsecond for each.
 """
 LOCAL_SECONDS: Final = 50e-6
 """The request time that a local response costs, because the relay has no clock: about what Kafka charges for
@@ -32,14 +40,30 @@ PAID_SECONDS: Final = 1e-6
 
 
 @final
+class InFlightRoom:
+    """Room for requests in flight that all connections of a process share."""
+
+    __slots__ = ("taken",)
+
+    def __init__(self) -> None:
+        self.taken: native = 0
+        """Requests beyond the FREE_IN_FLIGHT of their connection."""
+
+
+@final
 class InFlight:
     """Both directions of a relay share it and change it only by its methods.
 
     Times are the relay's `now`; 0.0 is no time. Other code only reads the attributes without underscore.
     """
 
-    def __init__(self, engine: QuotaEngine, traffic: Traffic, output: RelayOutput) -> None:
-        """`traffic` counts all bytes for clients; this object adds those of local responses."""
+    def __init__(
+        self, engine: QuotaEngine, traffic: Traffic, output: RelayOutput, room: InFlightRoom | None = None
+    ) -> None:
+        """`traffic` counts all bytes for clients; this object adds those of local responses. `room`: None if
+        the connection shares it with no other.
+        """
+        self._room: Final = InFlightRoom() if room is None else room
         self._engine: Final = engine
         self._total: Final = traffic.total
         self._throttle_times: Final = traffic.throttle_times
@@ -65,7 +89,7 @@ class InFlight:
         self._first: Exchange | None = None
         """The exchange whose response is due next. The others follow by `next`, up to the last."""
         self._last: Exchange | None = None
-        self._count = 0
+        self._count: native = 0
         self._delayed: list[bytes] = []
 
     @property
@@ -85,8 +109,11 @@ class InFlight:
 
     @property
     def full(self) -> bool:
-        """Whether the relay reads no further request, because too many responses are outstanding."""
-        return self._count >= MAX_IN_FLIGHT
+        """Whether the relay reads no further request, because too many responses are outstanding. The next
+        response to the connection may change that: it has at least FREE_IN_FLIGHT outstanding.
+        """
+        count = self._count
+        return count >= FREE_IN_FLIGHT and (count >= MAX_IN_FLIGHT or self._room.taken >= SHARED_IN_FLIGHT)
 
     @property
     def last(self) -> Exchange | None:
@@ -116,6 +143,8 @@ class InFlight:
             last.next = exchange
         self._last = exchange
         self._count += 1
+        if self._count > FREE_IN_FLIGHT:
+            self._room.taken += 1
         if exchange.local:
             self.awaiting_response = exchange.local_response is None
             self.send_local()
@@ -190,9 +219,17 @@ class InFlight:
 
     def _remove(self, first: Exchange) -> None:
         self._first = first.next
+        if self._count > FREE_IN_FLIGHT:
+            self._room.taken -= 1
         self._count -= 1
         if first.next is None:
             self._last = None
+
+    def end(self) -> None:
+        """Give the room back: no response is taken any more."""
+        if self._count > FREE_IN_FLIGHT:
+            self._room.taken -= self._count - FREE_IN_FLIGHT
+        self._count = 0
 
     def respond(self, exchange: Exchange, response: bytes) -> None:
         """Take the local response to an intercepted request, a whole frame."""

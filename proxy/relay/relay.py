@@ -64,7 +64,7 @@ class Relay:
         self.output: Final = RelayOutput()
         """The output of the last call."""
         self._proxy_times: Final = traffic.proxy_times
-        self._in_flight: Final = InFlight(engine, traffic, self.output)
+        self._in_flight: Final = InFlight(engine, traffic, self.output, settings.in_flight_room)
         errors = BrokerErrors(traffic, node_id)
         authentication: Authentication | None = None
         if settings.login is not None:
@@ -348,6 +348,12 @@ class Relay:
         self._responses.end()
         if self._late is None and self._engine.limits_topics(self._requests.sender.client):
             self._late = self._responses.late()
+        if self._late is None:
+            self._in_flight.end()
+
+    def part(self) -> None:
+        """Note that both sides are closed."""
+        self._in_flight.end()
 
     @property
     def awaits_late(self) -> bool:

@@ -3,6 +3,7 @@
 from typing import Final, final
 
 from proxy.relay.fetch.plan_turns import PlanTurns
+from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.login.authentication import Login
 from proxy.relay.read_turns import ReadTurns
@@ -34,6 +35,7 @@ class RelaySettings:
         plan_turns: PlanTurns | None = None,
         request_turns: ReadTurns | None = None,
         response_turns: ReadTurns | None = None,
+        in_flight_room: InFlightRoom | None = None,
     ) -> None:
         self.max_frame_bytes: Final = max_frame_bytes
         """The maximum size of a request in bytes (socket.request.max.bytes)."""
@@ -62,3 +64,5 @@ class RelaySettings:
         """How many responses are read at once."""
         self.spare_items: Final = SpareItems()
         """The items of messages that are done with, for the next ones."""
+        self.in_flight_room: Final = InFlightRoom() if in_flight_room is None else in_flight_room
+        """The room for requests in flight that connections share."""

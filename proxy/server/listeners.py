@@ -10,6 +10,7 @@ from proxy.admin.dispatch import AdminApis
 from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
 from proxy.relay.close_reasons import DRAIN_TIMEOUT
+from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.read_turns import ReadTurns
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS
@@ -70,6 +71,7 @@ class Listeners:
             large_frames=LargeFrames(),
             request_turns=ReadTurns(next_turn),
             response_turns=ReadTurns(next_turn),
+            in_flight_room=InFlightRoom(),
             early=early,
             tasks=tasks,
         )

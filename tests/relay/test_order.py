@@ -5,7 +5,7 @@ from struct import pack
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
-from proxy.relay.inflight import MAX_IN_FLIGHT
+from proxy.relay.inflight import FREE_IN_FLIGHT, MAX_IN_FLIGHT, SHARED_IN_FLIGHT, InFlightRoom
 from proxy.relay.read_turns import FRAMES, FREE_FRAMES, LARGE_BYTES, PAUSE_SECONDS, ReadTurns
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
@@ -132,6 +132,22 @@ def test_a_client_that_pipelines_without_end_is_read_as_fast_as_it_gets_response
     story.broker(responded(1) + responded(2) + responded(3)).to_broker(
         *requests[MAX_IN_FLIGHT + 1 :]
     ).unmuted()
+
+
+def test_clients_that_pipeline_without_end_leave_each_other_a_few_requests():
+    room = InFlightRoom()
+    requests = [opaque(number, body=b"") for number in range(MAX_IN_FLIGHT)]
+    for _ in range(SHARED_IN_FLIGHT // (MAX_IN_FLIGHT - FREE_IN_FLIGHT) + 1):
+        story = Playbook(drive(engine({}), Ports(), Traffic(), in_flight_room=room))
+        for turn, request in enumerate(requests):
+            story.at(turn * PAUSE_SECONDS).client(request)
+    other = Playbook(drive(engine({}), Ports(), Traffic(), in_flight_room=room))
+    few = requests[:FREE_IN_FLIGHT]
+    for turn, request in enumerate(few):
+        other.at(turn * PAUSE_SECONDS).client(request).to_broker(request)
+    other.client(requests[FREE_IN_FLIGHT]).to_broker()
+    assert other.relay.client_muted
+    other.broker(responded(0)).to_client(responded(0)).to_broker(requests[FREE_IN_FLIGHT])
 
 
 def test_what_waits_for_room_waits_for_the_end_of_a_mute_too():

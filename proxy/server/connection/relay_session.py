@@ -197,6 +197,7 @@ class RelaySession(Generic[C]):
         unrouted = self._unrouted or []
         if self.relay is not None:
             self.relay.end()
+            self.relay.part()
         self.relay = relay
         self._unrouted = []
         self.pause(CONNECTING, False)
@@ -418,6 +419,8 @@ class RelaySession(Generic[C]):
 
     def part(self) -> None:
         """Drop the references to the relay and the connection: both sides are closed."""
+        if self.relay is not None:
+            self.relay.part()
         self.relay = None
         self._measured_reads.pending = None
         del self._connection

@@ -207,6 +207,7 @@ def _relay_settings(shared: SharedParts, listener: Listener, topic_names: Cluste
         large_frames=shared.large_frames,
         request_turns=shared.request_turns,
         response_turns=shared.response_turns,
+        in_flight_room=shared.in_flight_room,
     )
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from proxy.admin.dispatch import AdminApis
 from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
+from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.admission import Admission
@@ -23,6 +24,8 @@ class SharedParts(NamedTuple):
     large_frames: LargeFrames
     request_turns: ReadTurns
     response_turns: ReadTurns
+    in_flight_room: InFlightRoom
+    """Of the clients; brokers have their own."""
     early: EarlyPorts
     """Ports that listen already."""
     tasks: Tasks

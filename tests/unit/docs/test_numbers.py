@@ -15,7 +15,7 @@ from proxy.relay.fetch.gate import LONGEST_WAIT_SECONDS
 from proxy.relay.fetch.sessions import MAX_PARTITIONS, SECONDS_PER_PARTITION
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.id_budget import IDS_AT_MOST
-from proxy.relay.inflight import MAX_IN_FLIGHT
+from proxy.relay.inflight import FREE_IN_FLIGHT, MAX_IN_FLIGHT, SHARED_IN_FLIGHT
 from proxy.relay.intercepted import MAX_DESCRIBE_BYTES
 from proxy.relay.read_turns import FRAMES, FREE_FRAMES
 from proxy.relay.requests.buffer import LARGE_FRAME_SECONDS
@@ -56,6 +56,11 @@ BOUNDS = [
         (DONE_AT_ONCE, DONE_AT_ONCE / UNSUPPORTED_WEIGHT),
     ),
     Bound(ATTACKS, r"has at most ([\d,]+) requests in flight", (MAX_IN_FLIGHT,)),
+    Bound(
+        ATTACKS,
+        r"Beyond (\d+) of each connection, all connections together have at most (\d+)",
+        (FREE_IN_FLIGHT, SHARED_IN_FLIGHT),
+    ),
     Bound(ATTACKS, r"More than ([\d,]+) topics or partitions close", (MAX_READ,)),
     Bound(ATTACKS, r"with more than ([\d,]+) tagged fields", (MAX_TAGS,)),
     Bound(ATTACKS, r"at most ([\d,]+) ids a second by id, ([\d,]+) for", (ASKED_AT_MOST, IDS_AT_MOST)),

@@ -3,7 +3,15 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.counters.traffic import Bytes, Traffic
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.inflight import LOCAL_PARTITION_SECONDS, LOCAL_SECONDS, MAX_IN_FLIGHT, InFlight
+from proxy.relay.inflight import (
+    FREE_IN_FLIGHT,
+    LOCAL_PARTITION_SECONDS,
+    LOCAL_SECONDS,
+    MAX_IN_FLIGHT,
+    SHARED_IN_FLIGHT,
+    InFlight,
+    InFlightRoom,
+)
 from proxy.relay.output import RelayOutput
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.errors import Malformed
@@ -11,8 +19,17 @@ from proxy.wire.views import RequestView
 from tests.support.stories.playbook import EVERYONE, START, engine
 
 
-def in_flight():
-    return InFlight(QuotaEngine([]), Traffic(), RelayOutput())
+def in_flight(room=None):
+    return InFlight(QuotaEngine([]), Traffic(), RelayOutput(), room)
+
+
+def fill(order):
+    """Add requests until the connection may have no more; return how many."""
+    count = 0
+    while not order.full:
+        order.add(brokers(count))
+        count += 1
+    return count
 
 
 def taken(order):
@@ -139,6 +156,34 @@ def test_so_many_requests_and_no_more():
     assert order.full
     order.take_response(0)
     assert not order.full
+
+
+def test_connections_share_the_room_for_more_than_a_few_requests():
+    room = InFlightRoom()
+    greedy = [in_flight(room) for _ in range(10)]
+    taken = [fill(order) for order in greedy]
+    assert taken[:2] == [MAX_IN_FLIGHT] * 2
+    assert sum(taken) == SHARED_IN_FLIGHT + FREE_IN_FLIGHT * 10
+    late = in_flight(room)
+    assert fill(late) == FREE_IN_FLIGHT
+    late.take_response(0)
+    assert not late.full
+    greedy[0].end()
+    assert fill(late) == MAX_IN_FLIGHT - FREE_IN_FLIGHT + 1
+
+
+def test_room_is_given_back_once():
+    room = InFlightRoom()
+    order = in_flight(room)
+    fill(order)
+    for number in range(MAX_IN_FLIGHT // 2):
+        order.take_response(number)
+    assert room.taken == MAX_IN_FLIGHT // 2 - FREE_IN_FLIGHT
+    order.end()
+    assert room.taken == 0
+    order.end()
+    order.take_late_response(MAX_IN_FLIGHT // 2)
+    assert room.taken == 0
 
 
 def test_a_response_to_what_the_proxy_asked_leaves_its_own_still_due():

@@ -2,10 +2,15 @@
 
 import pytest
 
+from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
+from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
-from tests.support.messages.exchanges import fetch, opaque, produce, produced, responded
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.inflight import FREE_IN_FLIGHT, InFlightRoom
+from tests.support.messages.exchanges import TOPIC, fetch, opaque, produce, produced, responded
+from tests.support.messages.kio_messages import Ports
 from tests.support.messages.old_messages import fetch_request, fetch_response
-from tests.support.stories.playbook import EVERYONE, START, new_relay
+from tests.support.stories.playbook import EVERYONE, START, drive, engine, new_relay
 
 SLOW = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
 
@@ -23,6 +28,20 @@ def test_a_new_relay_has_nothing_to_do():
     relay.handle_timer(START)
     relay.drain(START)
     assert relay.idle
+
+
+def test_requests_whose_responses_are_read_late_take_room_until_both_sides_are_closed():
+    room = InFlightRoom()
+    limits = engine({}, resources=Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "1000000"}}))
+    relay = drive(limits, Ports(), Traffic(), in_flight_room=room).relay
+    for number in range(FREE_IN_FLIGHT + 5):
+        relay.receive_from_client(produce(number, size=200), START + number)
+    relay.end()
+    assert (relay.awaits_late, room.taken) == (True, 5)
+    relay.receive_late(produced(0), START)
+    assert room.taken == 4
+    relay.part()
+    assert room.taken == 0
 
 
 def test_what_is_taken_is_gone():

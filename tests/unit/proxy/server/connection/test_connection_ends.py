@@ -18,6 +18,7 @@ from proxy.relay.close_reasons import (
     DRAINED,
     RelayError,
 )
+from proxy.relay.inflight import FREE_IN_FLIGHT, InFlightRoom
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
@@ -47,6 +48,7 @@ class Host:
     def __init__(self, answered: int = 2, *, reachable: bool = True, late: bool = False) -> None:
         """`late`: that a broker cannot be reached turns out after the connection was aborted."""
         self.open: set[Connection] = set()
+        self.room = InFlightRoom()
         self.reasons: list[str] = []
         self.gone = 0
         """How many connections have left, both sides."""
@@ -58,7 +60,7 @@ class Host:
 
     def opened(self, connection: Connection, address: str) -> Relay:
         self.open.add(connection)
-        return unlimited_relay(address)
+        return unlimited_relay(address, room=self.room)
 
     def start_connecting(self, connection: Connection, broker: asyncio.Protocol) -> None:
         task = asyncio.get_running_loop().create_task(connection.reach_broker(broker))
@@ -129,6 +131,12 @@ async def waits_for_the_end(reader: asyncio.StreamReader, writer: asyncio.Stream
         pass
 
 
+async def pipelines(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(HEARTBEAT * (FREE_IN_FLIGHT + 5))
+    while await reader.read(100):
+        pass
+
+
 async def visits(host: Host, client: Client, end: Callable[[Host], None] | None) -> None:
     """Have TIMES clients, one after the other, and wait until their connections have left."""
     loop = asyncio.get_running_loop()
@@ -167,6 +175,7 @@ def drained(host: Host) -> None:
         (says_nothing, None, Host, CLIENT_CLOSED),
         (goes_amid_a_request, None, Host, CLIENT_PROTOCOL_ERROR),
         (resets, None, Host, CLIENT_CLOSED),
+        (pipelines, None, lambda: Host(0), BROKER_CLOSED),
         (waits_for_the_end, None, lambda: Host(0), BROKER_CLOSED),
         (waits_for_the_end, None, lambda: Host(reachable=False), BROKER_UNAVAILABLE),
         (waits_for_the_end, None, lambda: Host(reachable=False, late=True), DRAIN_TIMEOUT),
@@ -178,6 +187,7 @@ def drained(host: Host) -> None:
         "silent",
         "amid a request",
         "reset",
+        "requests in flight",
         "broker closes",
         "unreachable",
         "unreachable, late",
@@ -212,6 +222,7 @@ def test_it_leaves_nothing_to_collect(
     assert served.reasons == [reason] * TIMES
     assert not in_cycles, "a cycle"
     assert alive == before, "something keeps them"
+    assert served.room.taken == 0
 
 
 def _alive() -> int:

@@ -12,6 +12,7 @@ from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
+from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.admission import LimitedAdmission
@@ -52,6 +53,7 @@ class Builder:
             large_frames=LargeFrames(),
             request_turns=ReadTurns(None),
             response_turns=ReadTurns(None),
+            in_flight_room=InFlightRoom(),
             early=EarlyPorts({}),
             tasks=Tasks(),
         )

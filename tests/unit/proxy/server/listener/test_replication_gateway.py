@@ -13,6 +13,7 @@ from proxy.demo.ports import free_port_range
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
+from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.admission import LimitedAdmission
@@ -64,6 +65,7 @@ async def serving(settings: Settings) -> AsyncIterator[Gateway]:
         large_frames=LargeFrames(),
         request_turns=ReadTurns(None),
         response_turns=ReadTurns(None),
+        in_flight_room=InFlightRoom(),
         early=EarlyPorts({}),
         tasks=tasks,
     )
