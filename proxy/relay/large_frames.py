@@ -1,10 +1,10 @@
-"""LargeFrames: the memory that all connections share for very large Produce requests.
+"""LargeFrames: the memory that all connections share for large Produce requests.
 
-While quotas reject partitions, a request must be complete before a partition can be cut out of it. For a
-request of up to MAX_BUFFERED_FRAME_BYTES, each connection has its own memory. Larger requests share this
-memory, as with Kafka's queued.max.request.bytes. A request reserves its whole size before more than its first
-part is read, or waits in line. It never reserves a part of its size, so requests cannot wait for each other
-in a circle.
+While quotas reject partitions, a request must be complete before a partition can be cut out of it. Requests
+over CUT_THROUGH_BYTES share this memory, as with Kafka's queued.max.request.bytes: a client may open
+thousands of connections, and cease to send in the middle of each request. A request reserves its whole size
+before more than its first part is read, or waits in line. It never reserves a part of its size, so requests
+cannot wait for each other in a circle.
 """
 
 from typing import Final, final
@@ -24,15 +24,18 @@ class LargeFrames:
     """Grants memory to clients in turn, and to the requests of a client in the order in which they ask.
 
     A client that has timed out and connects again is therefore no worse off than before, and one with many
-    connections gets no more turns than others.
+    connections gets no more turns than others. All requests of a client have at most half of the memory, or
+    one request has more, so that others need not wait until slow requests of this client have arrived.
     """
 
     def __init__(self, capacity: int = LARGE_FRAMES_BYTES) -> None:
         self._capacity: Final = capacity
         self.reserved = 0
         """Bytes that are reserved now."""
-        self._line: Final[dict[ClientKey, dict[int, None]]] = {}
-        """The clients in the order of their turns, each with the tickets of its requests."""
+        self._of_client: Final[dict[ClientKey, int]] = {}
+        """The bytes that each client has reserved."""
+        self._line: Final[dict[ClientKey, dict[int, int]]] = {}
+        """The clients in the order of their turns, each with the tickets and sizes of its requests."""
         self._last_ticket = 0
 
     @property
@@ -40,13 +43,13 @@ class LargeFrames:
         """Whether a request waits."""
         return len(self._line) > 0
 
-    def join(self, client: ClientKey) -> int:
-        """Return a ticket at the end of the client's line."""
+    def join(self, client: ClientKey, size: int) -> int:
+        """Return a ticket at the end of the client's line, for a request of this size."""
         self._last_ticket += 1
         tickets = self._line.get(client)
         if tickets is None:
             tickets = self._line[client] = {}
-        tickets[self._last_ticket] = None
+        tickets[self._last_ticket] = size
         return self._last_ticket
 
     def leave(self, client: ClientKey, ticket: int) -> None:
@@ -62,7 +65,7 @@ class LargeFrames:
 
         A request that is larger than all of the memory is granted when nothing else is reserved.
         """
-        if client != next(iter(self._line)) or ticket != next(iter(self._line[client])):
+        if client != self._next_client() or ticket != next(iter(self._line[client])):
             return False
         if self.reserved > 0 and self.reserved + size > self._capacity:
             return False
@@ -71,10 +74,25 @@ class LargeFrames:
         if more is not None:
             self._line[client] = more
         self.reserved += size
+        self._of_client[client] = self._of_client.get(client, 0) + size
         return True
 
-    def give_back(self, size: int) -> None:
+    def _next_client(self) -> ClientKey | None:
+        """The first in line that may reserve more; None if nobody may."""
+        for client, tickets in self._line.items():
+            reserved = self._of_client.get(client, 0)
+            if reserved == 0 or reserved + next(iter(tickets.values())) <= self._capacity // 2:
+                return client
+        return None
+
+    def give_back(self, client: ClientKey, size: int) -> None:
+        """Give back what one request of a client has reserved."""
         self.reserved -= size
+        left = self._of_client[client] - size
+        if left > 0:
+            self._of_client[client] = left
+        else:
+            del self._of_client[client]
 
     def retry_seconds(self, client: ClientKey, ticket: int) -> float:
         """When this request should ask again: the later, the more requests are before it, so that a long line
@@ -130,7 +148,7 @@ class LargeFrame:
             return False
         if self._ticket == 0:
             self._client = client_key(who)
-            self._ticket = self._frames.join(self._client)
+            self._ticket = self._frames.join(self._client, size)
         if not self._frames.reserve(self._client, self._ticket, size):
             return False
         self._ticket = 0
@@ -146,5 +164,5 @@ class LargeFrame:
     def give_back(self) -> None:
         """Give back what is reserved."""
         if self.size > 0:
-            self._frames.give_back(self.size)
+            self._frames.give_back(self._client, self.size)
             self.size = 0

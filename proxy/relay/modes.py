@@ -25,7 +25,7 @@ AWAITING_PORTS: Final = 6
 PRODUCE_WAITING: Final = 7
 """Requests: a Produce request, or the rest of it, waits for a debt; nothing behind it is read."""
 MEMORY_WAITING: Final = 8
-"""Requests: a very large request waits for memory to be buffered in; nothing more is read."""
+"""Requests: a large Produce request waits for memory to be buffered in; nothing more is read."""
 NAMES_WAITING: Final = 9
 """Requests: a Produce request, or the rest of it, waits for topic names; nothing behind it is read."""
 
@@ -48,7 +48,7 @@ Transitions = dict[tuple[int, int], str]
 REQUEST_TRANSITIONS: Final[Transitions] = {
     (READING, BUFFERING): "part of a large request that a quota may change, or that the proxy answers",
     (BUFFERING, READING): "the request is whole",
-    (READING, MEMORY_WAITING): "there is no memory to buffer a request over 16 MiB",
+    (READING, MEMORY_WAITING): "there is no memory to buffer a Produce request over 1 MiB",
     (MEMORY_WAITING, READING): "it is time to ask again",
     (READING, CUTTING_THROUGH): "part of any other large request",
     (CUTTING_THROUGH, READING): "the request's last byte",

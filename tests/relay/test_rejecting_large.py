@@ -1,4 +1,4 @@
-"""Produce requests over 16 MiB while quotas reject: buffered in shared memory, and rejected in part."""
+"""Produce requests over 1 MiB while quotas reject: buffered in shared memory, and rejected in part."""
 
 import sys
 
@@ -24,7 +24,7 @@ from proxy.wire.apis.api_00_produce import MAX_READ
 from tests.relay.test_rejecting import COLD, HOT, over, request, response, told
 from tests.support.messages.exchanges import chunks, opaque
 from tests.support.messages.kio_messages import Ports
-from tests.support.stories.playbook import START, Playbook, drive, new_relay
+from tests.support.stories.playbook import START, Playbook, drive, engine, new_relay
 
 MIB = 1 << 20
 SIZE = 18 * MIB
@@ -119,6 +119,17 @@ def test_a_request_that_ceases_to_come_does_not_keep_the_memory_from_others():
     first.client(LARGE[:MIB]).at(LARGE_FRAME_SECONDS + 10).client(LARGE[MIB : 2 * MIB]).unmuted()
     second.client(LARGE[:MIB])
     first.fails_at(LARGE_FRAME_SECONDS + 12, SLOW_REQUEST, f"{len(LARGE)} bytes has not arrived within 30 s")
+
+
+def test_requests_that_cease_to_come_on_many_connections_take_half_of_the_memory():
+    frames = LargeFrames(12 * MIB)
+    first_part = request(2, {HOT: [2 * MIB]}, sequence=10)[:MIB]
+    stories = [story(frames).client(first_part) for _ in range(10)]
+    assert [told_story.relay.client_muted for told_story in stories] == [False] * 2 + [True] * 8
+    assert frames.reserved < 6 * MIB
+    limited = engine({}, resources=LIMITED)
+    other = over(Playbook(drive(limited, Ports(), Traffic(), client_address="10.0.0.2", large_frames=frames)))
+    other.client(first_part).unmuted()
 
 
 def test_requests_behind_a_large_one_keep_their_place():

@@ -13,7 +13,6 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.gate import FetchGate
-from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.modes import (
@@ -251,7 +250,7 @@ class RequestAdmission:
         if not (rejectable and self._reject(frame, exchange, view, produce.body_at, now, unknown)):
             self._charge_and_forward(frame, exchange, produce.reader, view, now)
         if frame.complete:
-            self.end_buffered(frame)
+            self.end_buffered()
 
     def _wait_for_debt(self, produce: WaitingProduce, verdict: Verdict, now: float) -> None:
         self._mode.change(PRODUCE_WAITING)
@@ -267,7 +266,7 @@ class RequestAdmission:
         self._mode.change(READING)
         self._forward_read(produce.frame, produce.exchange, produce.reader, produce.view, now)
         if produce.frame.complete:
-            self.end_buffered(produce.frame)
+            self.end_buffered()
 
     def _forward(
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
@@ -312,11 +311,11 @@ class RequestAdmission:
         if complete:
             self._mode.change(READING)
 
-    def end_buffered(self, frame: Frame) -> None:
+    def end_buffered(self) -> None:
         """Note that a complete request has been forwarded, answered or dropped, unless it waits: its memory
         is needed until the broker has taken it. An earlier request may still need the connection's memory.
         """
-        if frame.size > MAX_BUFFERED_FRAME_BYTES and self._mode.now not in (PRODUCE_WAITING, NAMES_WAITING):
+        if self._buffer.shared and self._mode.now not in (PRODUCE_WAITING, NAMES_WAITING):
             self._buffer.forwarded_large()
 
     def end(self) -> None:

@@ -1,7 +1,7 @@
 """RequestBuffer: large requests that are read only when they are complete.
 
-Up to MAX_BUFFERED_FRAME_BYTES, each connection has its own memory. A larger Produce request uses memory that
-connections share, and waits if there is none.
+A Produce request uses memory that connections share, and waits if there is none. Each connection has its own
+memory for other requests, up to MAX_BUFFERED_FRAME_BYTES; limits.max_list_request_bytes bounds these.
 """
 
 from typing import Final, final
@@ -49,7 +49,9 @@ class RequestBuffer:
         self._fetch_gate: Final = fetch_gate
         self._parts: Final = FrameBuffer()
         self._large: Final = LargeFrame(large_frames)
-        """The memory of a request with more than MAX_BUFFERED_FRAME_BYTES."""
+        """The memory of a Produce request."""
+        self.shared = False
+        """Whether the request uses shared memory, and forwarded_large() is due."""
         self._first_part: Frame | None = None
         """The first part of the request that waits for memory."""
 
@@ -60,14 +62,11 @@ class RequestBuffer:
         authentication = self._authentication
         if authentication is not None and authentication.raw:
             return False
-        large = part.size > MAX_BUFFERED_FRAME_BYTES
-        api_key = Reader(part.pieces, LENGTH_SIZE).i16()
+        api_key = _api_key(part)
         if api_key == PRODUCE:
             # Before the login no request uses shared memory, because a broker accepts no such request then.
-            return self._engine.rejects and not (
-                large and authentication is not None and not authentication.done
-            )
-        if large:
+            return self._engine.rejects and (authentication is None or authentication.done)
+        if part.size > MAX_BUFFERED_FRAME_BYTES:
             return False
         if api_key == FETCH:
             return self._fetch_gate.reads or self._engine.limits_fetches
@@ -79,12 +78,14 @@ class RequestBuffer:
     def begin(self, part: Frame, who: Identity, now: float) -> bool:
         """Take the first part of a client's request. Return False if it waits for memory, until `due_at`."""
         self.due_at = 0.0
-        if part.size > MAX_BUFFERED_FRAME_BYTES:
+        self.shared = False
+        if _api_key(part) == PRODUCE:
             if not self._large.reserve(part.size, who):
                 self._first_part = part
                 self.due_at = now + self._large.retry_seconds
                 return False
             self.due_at = now + LARGE_FRAME_SECONDS
+            self.shared = True
         self._parts.add(part)
         return True
 
@@ -115,6 +116,7 @@ class RequestBuffer:
 
     def forwarded_large(self) -> None:
         """Return the memory as soon as the broker has accepted the large request that has just been read."""
+        self.shared = False
         self._output.holds_memory = True
         if not self._output.to_broker:
             self.give_memory_back()
@@ -130,3 +132,8 @@ class RequestBuffer:
         """The connection is over."""
         self._large.leave()
         self._large.give_back()
+
+
+def _api_key(part: Frame) -> int:
+    """The API of a request of which the first part has arrived."""
+    return Reader(part.pieces, LENGTH_SIZE).i16()

@@ -219,7 +219,7 @@ class Requests:
             return
         self._mode.change(READING)
         self._read_request(frame, now)
-        self.admission.end_buffered(part)
+        self.admission.end_buffered()
 
     def _read_request(self, frame: Frame, now: float) -> None:
         if self._authentication is not None and self._authentication.takes_bare(frame, self.sender.client):

@@ -77,7 +77,8 @@ BOUNDS = [
     Bound(DESIGN, r"\| ([\d,]+) clients and ([\d,]+) events per listener", (MAX_CLIENTS, MAX_TALLIES)),
     Bound(DESIGN, r"Fetch responses of (\d+) KiB or more are forwarded", (STREAM_BYTES >> 10,)),
     Bound(DESIGN, r"Frames over (\d+) MiB are cut through", (CUT_THROUGH_BYTES >> 20,)),
-    Bound(DESIGN, r"requests over (\d+) MiB share", (MAX_BUFFERED_FRAME_BYTES >> 20,)),
+    Bound(DESIGN, r"requests over (\d+) MiB share", (CUT_THROUGH_BYTES >> 20,)),
+    Bound(DESIGN, r"buffered up to (\d+) MiB \(if", (MAX_BUFFERED_FRAME_BYTES >> 20,)),
     Bound(DESIGN, r"DescribeClientQuotas up to (\d+) MiB", (MAX_DESCRIBE_BYTES >> 20,)),
     Bound(ATTACKS, r"there is no debt; after (\d+) s, it goes on", (LONGEST_WAIT_SECONDS,)),
 ]

@@ -28,7 +28,8 @@ def frames():
 
 
 def connections(frames, number):
-    return [Connection(frames) for _ in range(number)]
+    """Of different users."""
+    return [Connection(frames, Identity(f"user {index}", "c", "10.0.0.1")) for index in range(number)]
 
 
 def test_a_frame_gets_its_whole_size_or_nothing(frames):
@@ -106,6 +107,22 @@ def granted(frames, holder, waiting):
         waiting.remove(holder)
         order.append(holder.who.principal)
     return order
+
+
+def test_requests_of_a_client_have_at_most_half_of_the_memory(frames):
+    alice = [Connection(frames) for _ in range(4)]
+    assert [connection.reserve(20) for connection in alice] == [True, True, False, False]
+    bob = Connection(frames, BOB)
+    assert bob.reserve(60), "bob does not wait behind alice's further requests"
+    assert not alice[2].reserve(20)
+    alice[0].give_back()
+    assert not alice[3].reserve(20), "it is not its turn"
+    assert alice[2].reserve(20)
+    for connection in (*alice, bob):
+        connection.leave()
+        connection.give_back()
+    assert (frames.reserved, frames.wanted) == (0, False)
+    assert bob.reserve(1)
 
 
 def test_clients_have_turns_whatever_the_number_of_their_connections(frames):

@@ -31,6 +31,7 @@ WHO = Identity("alice", "c", "10.0.0.1")
 OWN = 42
 MIB = 1 << 20
 LARGE = MAX_BUFFERED_FRAME_BYTES + 1
+SOME = 2 * MIB
 REJECTING = Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
 LIMITED = {EVERYONE: {"consumer_byte_rate": 1000.0}}
 
@@ -80,38 +81,40 @@ def test_which_requests_have_to_be_whole(quotas, resources, api_key, size, whole
     assert Side(quotas, resources).buffer.takes(part(api_key, size)) == whole
 
 
-@pytest.mark.parametrize(("size", "before"), [(2 * MIB, True), (LARGE, False)])
-def test_nobody_uses_shared_memory_before_the_login(size, before):
+@pytest.mark.parametrize("size", [SOME, LARGE])
+def test_nobody_uses_shared_memory_before_the_login(size):
     side = Side(resources=REJECTING, logs_in=True)
-    assert side.buffer.takes(part(PRODUCE, size)) == before
+    assert not side.buffer.takes(part(PRODUCE, size))
     side.authentication.done = True
     assert side.buffer.takes(part(PRODUCE, size))
     side.authentication.raw = True
     assert not side.buffer.takes(part(PRODUCE, size))
 
 
-def test_a_request_up_to_the_bound_uses_memory_of_the_connection():
+def test_requests_but_produce_use_memory_of_the_connection():
     side = Side()
-    assert side.buffer.begin(Frame([b"one"], MAX_BUFFERED_FRAME_BYTES, False), WHO, START)
-    assert (side.buffer.due_at, side.frames.reserved) == (0.0, 0)
+    first = part(FETCH, MAX_BUFFERED_FRAME_BYTES)
+    assert side.buffer.begin(first, WHO, START)
+    assert (side.buffer.due_at, side.frames.reserved, side.buffer.shared) == (0.0, 0, False)
     whole = side.buffer.add(Frame([b"two"], MAX_BUFFERED_FRAME_BYTES, True))
-    assert whole.pieces == [b"one", b"two"]
+    assert whole.pieces == [*first.pieces, b"two"]
 
 
-def test_a_larger_request_uses_shared_memory_until_the_broker_has_it():
+def test_a_produce_request_uses_shared_memory_until_the_broker_has_it():
     side = Side()
-    assert side.buffer.begin(Frame([b"one"], LARGE, False), WHO, START)
-    assert (side.buffer.due_at, side.frames.reserved) == (START + LARGE_FRAME_SECONDS, LARGE)
+    assert side.buffer.begin(part(PRODUCE, SOME), WHO, START)
+    assert (side.buffer.due_at, side.frames.reserved) == (START + LARGE_FRAME_SECONDS, SOME)
+    assert side.buffer.shared
     side.output.send_to_broker([b"one"])
     side.buffer.forwarded_large()
-    assert (side.output.holds_memory, side.frames.reserved) == (True, LARGE)
+    assert (side.output.holds_memory, side.frames.reserved, side.buffer.shared) == (True, SOME, False)
     side.buffer.give_memory_back()
     assert (side.output.holds_memory, side.output.to_broker, side.frames.reserved) == (False, [], 0)
 
 
-def test_a_larger_request_of_which_nothing_is_forwarded_gives_memory_back_at_once():
+def test_a_produce_request_of_which_nothing_is_forwarded_gives_memory_back_at_once():
     side = Side()
-    side.buffer.begin(Frame([b"one"], LARGE, False), WHO, START)
+    side.buffer.begin(part(PRODUCE, SOME), WHO, START)
     side.buffer.forwarded_large()
     assert (side.output.holds_memory, side.frames.reserved) == (False, 0)
 
@@ -120,8 +123,8 @@ def test_a_larger_request_of_which_nothing_is_forwarded_gives_memory_back_at_onc
 def test_a_request_without_memory_waits_in_line(how):
     frames = LargeFrames(LARGE)
     first, second = Side(frames=frames), Side(frames=frames)
-    first.buffer.begin(Frame([b"one"], LARGE, False), WHO, START)
-    waiting = Frame([b"two"], LARGE, False)
+    first.buffer.begin(part(PRODUCE, LARGE), WHO, START)
+    waiting = part(PRODUCE, LARGE)
     assert not second.buffer.begin(waiting, WHO, START)
     assert START < second.buffer.due_at < START + LARGE_FRAME_SECONDS
     with pytest.raises(RelayError):
@@ -140,6 +143,6 @@ def test_a_request_without_memory_waits_in_line(how):
 
 def test_a_late_request_for_whose_memory_nobody_waits_goes_on():
     side = Side()
-    side.buffer.begin(Frame([b"one"], LARGE, False), WHO, START)
+    side.buffer.begin(part(PRODUCE, LARGE), WHO, START)
     side.buffer.check_pace(START + LARGE_FRAME_SECONDS)
     assert side.buffer.due_at == START + LARGE_FRAME_SECONDS + 1.0
