@@ -316,7 +316,10 @@ USERS = ('CN=a b,O="x",C=ü', "null", "it's: #1")
 def test_every_kind_of_quota_through_a_file(
     kafka: EmbeddedKafka, run_proxy: ProxyRunner, tmp_path: Path, workers: int
 ) -> None:
-    """The proxy's file has some, tools set others: export, import and diff agree; prune leaves the file's."""
+    """The proxy's file has some, tools set others: export, import and diff agree; prune leaves the file's.
+
+    A change reaches the second worker a moment later, and a command asks either.
+    """
     topics = [f"{name}-cli{workers}" if name != "1.0" else f"{workers}.0" for name in TOPICS]
     for topic in topics:
         make_topic(kafka, topic)
@@ -342,36 +345,50 @@ def test_every_kind_of_quota_through_a_file(
     holds("set", "--topic-default", "topic.producer.byte.rate=70000")
     holds("set", "--broker", "1", "total.bytes.in.per.sec.threshold=500000000")
     holds("delete", "--user", "of-file")
-    shown = holds("get", "--topic", topics[0]).stdout
-    assert [line.split()[2:6] for line in shown.splitlines()[1:]] == [
+    of_topic = [
         ["consumer.byte.rate", "9", "topic", f"{topics[0]},"],
         ["producer.byte.rate", "7", "topic", f"{topics[0]},"],
         ["producer.byte.rate.action", "reject", "topic", f"{topics[0]},"],
         ["topic.producer.byte.rate", "70000", "topic", "<default>,"],
     ]
 
+    def got() -> list[list[str]]:
+        lines = holds("get", "--topic", topics[0]).stdout.splitlines()[1:]
+        return [line.split()[2:6] for line in lines]
+
+    wait_until(lambda: got() == of_topic, "the quotas of the topic")
+
     exported = tmp_path / "exported.yaml"
-    holds("export", "--out", str(exported))
-    quotas = yaml.safe_load(exported.read_text())["quotas"]
-    assert [entry["entity"]["user"] for entry in quotas["clients"]] == sorted(USERS)
-    assert quotas["topics"] == {
-        **{name: {"producer.byte.rate": 7, "producer.byte.rate.action": "reject"} for name in topics},
-        "<default>": {"consumer.byte.rate": 5000, "topic.producer.byte.rate": 70000},
+
+    def export_has_all() -> bool:
+        holds("export", "--out", str(exported))
+        return bool(yaml.safe_load(exported.read_text())["quotas"] == set_by_tools)
+
+    set_by_tools = {
+        "clients": [
+            {"entity": {"user": user, "client-id": "<default>"}, "producer_byte_rate": 1048576}
+            for user in sorted(USERS)
+        ],
+        "topics": {
+            **{name: {"producer.byte.rate": 7, "producer.byte.rate.action": "reject"} for name in topics},
+            "<default>": {"consumer.byte.rate": 5000, "topic.producer.byte.rate": 70000},
+        },
+        "brokers": {
+            1: {"total.bytes.in.per.sec.threshold": 500_000_000},
+            "<default>": {"total.bytes.in.per.sec.threshold": 10**9},
+        },
     }
-    assert quotas["brokers"] == {
-        1: {"total.bytes.in.per.sec.threshold": 500_000_000},
-        "<default>": {"total.bytes.in.per.sec.threshold": 10**9},
-    }
-    assert holds("diff", str(exported)).output == ""
-    assert counts(holds("import", str(exported), "--prune"))[0] == 0
+    wait_until(export_has_all, "all quotas in the export")
+    wait_until(lambda: proxy("diff", str(exported)).output == "", "no difference")
+    wait_until(lambda: counts(holds("import", str(exported), "--prune"))[0] == 0, "nothing to import")
 
     nothing = tmp_path / "nothing.yaml"
     nothing.write_text("quotas: {clients: [], topics: {}, brokers: {}}")
     removed = holds("import", str(nothing), "--prune", "--yes").stderr
     assert f"- topic {topics[0]}: producer.byte.rate 7 (1000 in the proxy's file)" in removed.splitlines()
-    assert holds("diff", str(nothing)).stdout == "", "a second run"
-    left = yaml.safe_load(holds("export").stdout)["quotas"]
-    assert left == {"clients": [], "topics": of_file["topics"], "brokers": of_file["brokers"]}
+    wait_until(lambda: proxy("diff", str(nothing)).stdout == "", "nothing left for a second run")
+    left = {"clients": [], "topics": of_file["topics"], "brokers": of_file["brokers"]}
+    wait_until(lambda: yaml.safe_load(holds("export").stdout)["quotas"] == left, "the file's quotas")
     returned = holds("set", "--user", "of-file", "--back-to-file").stdout
     assert "producer_byte_rate=111" in returned
 
@@ -379,7 +396,7 @@ def test_every_kind_of_quota_through_a_file(
     wait_until(
         lambda: proxy("diff", str(exported), "--no-prune").exit_code == 0, "the quotas at every worker"
     )
-    assert counts(holds("import", str(exported)))[0] == 0, "a second run changes nothing"
+    wait_until(lambda: counts(holds("import", str(exported)))[0] == 0, "a run that changes nothing")
     absent = proxy("set", "--topic", "no-such-topic", "producer.byte.rate=1")
     assert absent.exit_code == 1
     assert "UNKNOWN_TOPIC_OR_PARTITION" in absent.stderr

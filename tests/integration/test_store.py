@@ -99,7 +99,7 @@ async def test_the_topic_is_made_and_tells_who_made_each_change(
     ).stdout
     assert "cleanup.policy=compact " in configs
     assert "min.compaction.lag.ms=2592000000 " in configs
-    before = time.time() * 1000
+    before = int(time.time() * 1000)
     set_quota(proxy, {"user": "alice", "client-id": None}, producer_byte_rate=5.0)
     set_quota(proxy, {"user": "alice", "client-id": None}, producer_byte_rate=None)
     [(key, value), (same, gone)] = await records(kafka, topic)
@@ -314,14 +314,14 @@ def test_a_changed_file_is_in_force_with_connections_and_history_kept(
         proxy.write_config(config)
         proxy.process.send_signal(signal.SIGHUP)
         wait_until(lambda: shown(proxy) == quotas_of(alice={RATE: 300}, bob={RATE: 5}), "SIGHUP")
-        assert proxy.log_lines("restart the proxy to apply: cluster$")
+        wait_until(lambda: proxy.log_lines("restart the proxy to apply: cluster$"), "the log's line")
         config["quotas"]["clients"][0][RATE] = -1
         proxy.write_config(config)
         proxy.process.send_signal(signal.SIGHUP)
         [warning] = wait_until(lambda: warnings(proxy), "/readyz to tell of the broken file")
         assert "quotas.clients[0].producer_byte_rate: producer_byte_rate is -1" in warning
         assert str(proxy.config_file) + ":" in warning
-        assert proxy.log_lines("reload rejected")
+        wait_until(lambda: proxy.log_lines("reload rejected"), "the log's line")
         assert proxy.metric("quota_proxy_config_last_reload_successful") == 0
         assert shown(proxy) == quotas_of(alice={RATE: 300}, bob={RATE: 5})
         assert client.ask(metadata()).brokers, "the connection is still there"

@@ -21,7 +21,7 @@ from tests.support.process.certificates import Signed
 from tests.support.waiting import wait_until
 
 COUNT: Final = 5
-SECONDS: Final = 30.0
+SECONDS: Final = 60.0
 OAUTHBEARER: Final = "OAUTHBEARER"
 _LOGIN: Final = "org.apache.kafka.common.security."
 
