@@ -9,6 +9,7 @@ from tests.support.kafka.rates import check_even, per_second
 from tests.support.kafka.tap import ADVERTISED_HOST, Tap
 from tests.support.kafka.topics import make_topic, read_log
 from tests.support.messages.requests import batches
+from tests.support.process.pauses import Pauses
 from tests.support.process.proxy_process import HOST, ProxyRunner
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timed]
@@ -29,20 +30,24 @@ def test_every_second_is_near_the_quota(kafka: EmbeddedKafka, run_proxy: ProxyRu
     make_topic(kafka, "paced-out")
     _produce(kafka, kafka.bootstrap, "paced-out", "unlimited")
     ports = (proxy.bootstrap_port, proxy.broker_port(1))
-    with Tap({(ADVERTISED_HOST, port): (HOST, port) for port in ports}) as tap, ThreadPoolExecutor() as pool:
+    with (
+        Tap({(ADVERTISED_HOST, port): (HOST, port) for port in ports}) as tap,
+        ThreadPoolExecutor() as pool,
+        Pauses() as pauses,
+    ):
         through_tap = f"{ADVERTISED_HOST}:{proxy.bootstrap_port}"
         producing = pool.submit(_produce, kafka, through_tap, "paced-in", "paced-producer")
         consuming = pool.submit(_consume, kafka, through_tap, "paced-out", "paced-consumer")
         producing.result()
         consuming.result()
     appended = [piece for records in read_log(kafka, "paced-in") for piece in batches(records)]
-    _check(appended)
-    _check(tap.arrivals)
+    _check(appended, pauses)
+    _check(tap.arrivals, pauses)
 
 
-def _check(pieces: list[tuple[float, int]]) -> None:
+def _check(pieces: list[tuple[float, int]], pauses: Pauses) -> None:
     start = next(at for at, size in pieces if size > RECORD)
-    check_even(per_second(pieces, start, SECONDS)[STARTING:], QUOTA)
+    check_even(per_second(pieces, start, SECONDS)[STARTING:], QUOTA, pauses.seconds)
 
 
 def _produce(kafka: EmbeddedKafka, bootstrap: str, topic: str, client_id: str) -> None:

@@ -131,7 +131,7 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
         wait_until(lambda: set(leaders(cluster.kafka, "moved").values()) == {2}, "the move's end", 60)
         load.check()
         seconds = meter.by_second()
-    even(seconds[1:], RATE)
+    even(seconds[1:], RATE, meter.pauses)
     assert meter.seconds == pytest.approx(planned.move_seconds, rel=0.15)
     for side, broker in sides:
         moved = throttled_bytes(proxy, side, broker) - before_it[side]
@@ -168,7 +168,7 @@ def test_each_side_alone_of_three_brokers(cluster: Replicated, proxy: ProxyProce
             set_brokers(proxy, leader_replication_throttled_rate=str(RATE // 2))
             for meter in meters:
                 meter.wait(7 * MEBIBYTE)
-                even(meter.by_second()[1:], RATE // 2)
+                even(meter.by_second()[1:], RATE // 2, meter.pauses)
         sides = {
             "leader_replication_throttled_replicas": None,
             "follower_replication_throttled_replicas": "*",
@@ -177,7 +177,7 @@ def test_each_side_alone_of_three_brokers(cluster: Replicated, proxy: ProxyProce
             set_brokers(proxy, follower_replication_throttled_rate=str(RATE), expires_at_ms=ms_from_now(600))
             set_configs(proxy, ResourceType.TOPIC, "sides", **sides)
             meter.wait(14 * MEBIBYTE)
-            even(meter.by_second()[1:], RATE)
+            even(meter.by_second()[1:], RATE, meter.pauses)
         set_brokers(proxy, leader_replication_throttled_rate=None)
         set_brokers(proxy, follower_replication_throttled_rate=str(RATE), expires_at_ms=ms_from_now(1))
         wait_until(
@@ -208,8 +208,8 @@ def test_a_changed_rate_holds_within_two_seconds(
         fast = meter.by_second(changed_at + 2)
     # Slow enough that there is something left to cancel.
     set_brokers(proxy, leader_replication_throttled_rate="1024")
-    even(slow, 2 * MEBIBYTE)
-    even(fast, 6 * MEBIBYTE)
+    even(slow, 2 * MEBIBYTE, meter.pauses)
+    even(fast, 6 * MEBIBYTE, meter.pauses)
     assert "cancelled" in reassignment.cancel().lower()
     assert not set(LISTS) & configs(proxy.bootstrap, ResourceType.TOPIC, "changed").keys()
     assert not set(RATES) & configs(proxy.bootstrap, ResourceType.BROKER, "2").keys()
@@ -356,7 +356,7 @@ def test_a_whole_broker_is_throttled_with_one_switch(
     with Meters(proxy, 2) as [meter]:
         meter.wait(20 * MEBIBYTE)
         seconds = meter.by_second()
-    even(seconds[1:], RATE)
+    even(seconds[1:], RATE, meter.pauses)
     complaints = cluster.complaints()
     # So slow that there is something left to move when the proxy is back.
     alter(((BROKER, "2"), {**switch, RATES[1]: str(RATE // 8)}))

@@ -34,6 +34,6 @@ def test_a_followers_throttle_holds_over_two_proxies(replicated: Replicated, tmp
             wait_until(lambda: set(leaders(cluster.kafka, MOVED).values()) == {2}, "the move's end", 60)
         of_each = [throttled_bytes(proxy, "follower", "2") for proxy in (one, other)]
         assert min(of_each) > 0.2 * sum(of_each), "a part of the move went through each"
-        even(meter.by_second()[1:], RATE)
+        even(meter.by_second()[1:], RATE, meter.pauses)
         reassignment.verify()
         assert equal(cluster.kafka, MOVED, TO)

@@ -1,5 +1,6 @@
 """The whole path: clients under quotas, the proxy, its usage topic, a stream, and tables."""
 
+import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -39,6 +40,13 @@ QUOTAS = [
     for name, limit in LIMITS.items()
     for number in range(ROUNDS)
 ]
+
+
+@pytest.fixture(autouse=True)
+def collect_sockets() -> Iterator[None]:
+    """Collect those that py4j leaves unclosed: timed tests of other files, which come next, fail for them."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Final
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.topics import read_log
+from tests.support.process.pauses import Pauses
 from tests.support.process.proxy_process import ProxyProcess, total
 from tests.support.waiting import wait_until
 
@@ -51,9 +52,10 @@ class Reassignment:
 class Meter:
     """The bytes of throttled replicas that a broker has fetched, or sent as their leader, over time."""
 
-    def __init__(self, broker: int, before: float) -> None:
+    def __init__(self, broker: int, before: float, pauses: Pauses) -> None:
         self._broker: Final = broker
         self._before: Final = before
+        self._pauses: Final = pauses
         self._samples: Final[list[tuple[float, float]]] = []
 
     def add(self, at: float, size: float) -> None:
@@ -64,6 +66,11 @@ class Meter:
     def moved(self) -> float:
         """The number of bytes so far."""
         return self._samples[-1][1] if self._samples else 0.0
+
+    @property
+    def pauses(self) -> float:
+        """The seconds for which the machine has paused so far."""
+        return self._pauses.seconds
 
     def wait(self, size: float, seconds: float = 60.0) -> None:
         """Wait until this many bytes have been moved."""
@@ -100,12 +107,16 @@ class Meters:
         self._brokers: Final = brokers
         self._name: Final = f"quota_proxy_{side}_replication_throttled_bytes_total"
         self._meters: list[Meter] = []
+        self._pauses: Final = Pauses()
         self._stop: Final = threading.Event()
         self._thread: Final = threading.Thread(target=self._watch)
 
     def __enter__(self) -> list[Meter]:
+        self._pauses.__enter__()
         _, sizes = self._read()
-        self._meters = [Meter(broker, before) for broker, before in zip(self._brokers, sizes, strict=True)]
+        self._meters = [
+            Meter(broker, before, self._pauses) for broker, before in zip(self._brokers, sizes, strict=True)
+        ]
         self._thread.start()
         return self._meters
 
@@ -114,6 +125,7 @@ class Meters:
     ) -> None:
         self._stop.set()
         self._thread.join()
+        self._pauses.__exit__(kind, error, trace)
 
     def _read(self) -> tuple[float, list[float]]:
         """The time, and the bytes of each broker."""
