@@ -79,12 +79,13 @@ class Limits:
         return changed
 
     def _apply(self, changes: Mapping[QuotaEntity, Mapping[str, float | None]]) -> None:
-        by_key: dict[str, dict[Names, float | None]] = {}
+        by_key: dict[str, dict[object, float | None]] = {}
         networks: set[str] = set()
         for entity, values in changes.items():
             if entity.ip is not None and "/" in entity.ip:
                 networks.add(entity.ip)
-            names: Names = entity
+            # As an object: compiled code would make another tuple of it for each key.
+            names: object = entity
             if entity.client_id is not None:
                 # In the form that requests have. The store and the tools keep the configured one.
                 client_id = configured(entity.client_id)
@@ -93,7 +94,8 @@ class Limits:
             for key, value in values.items():
                 by_key.setdefault(key, {})[names] = value
         for key, entities in by_key.items():
-            self._tables[key] = self._table(key).with_changes(entities)
+            changed = cast("dict[Names, float | None]", entities)
+            self._tables[key] = self._table(key).with_changes(changed)
         lengths = {*self._prefix_lengths, *prefix_lengths(networks)}
         self._prefix_lengths = sorted(lengths, reverse=True)
 

@@ -6,11 +6,33 @@ import pytest
 
 from proxy.errors import SettingsError
 from proxy.quota.identity import DEFAULT, QuotaEntity
-from proxy.store.layers import Temporary
+from proxy.store.layers import ClientLayer, Layers, Temporary
 from proxy.store.yaml_file import read_clients, read_scopes
 from tests.support.process.settings import QUOTA_KEYS
 
 AT = ("quotas", "clients")
+
+
+def test_entities_with_equal_quotas_share_them_and_change_alone() -> None:
+    entries = [
+        {"entity": {"user": f"user-{number}"}, "producer_byte_rate": number % 2 + 1} for number in range(4)
+    ]
+    layer = read_clients(entries, QUOTA_KEYS, AT)
+    users = [QuotaEntity(f"user-{number}", None) for number in range(4)]
+    assert layer.lasting[users[0]] is layer.lasting[users[2]]
+    layers: Layers[QuotaEntity, float] = Layers()
+    tools = ClientLayer()
+    tools.set_lasting(users[0], "producer_byte_rate", 7.0)
+    tools.set_lasting(users[1], "producer_byte_rate", None)
+    layers.use(layer, tools, 0)
+    tools.set_lasting(users[2], "consumer_byte_rate", 5.0)
+    assert layers.refresh(users[2], "consumer_byte_rate", 0)
+    assert layers.effective == {
+        users[0]: {"producer_byte_rate": 7.0},
+        users[2]: {"producer_byte_rate": 1.0, "consumer_byte_rate": 5.0},
+        users[3]: {"producer_byte_rate": 2.0},
+    }
+    assert [layer.lasting[user]["producer_byte_rate"] for user in users] == [1.0, 2.0, 1.0, 2.0]
 
 
 def test_entities_and_values() -> None:

@@ -65,3 +65,19 @@ def test_so_may_many_changes_at_once():
     }
     assert old.with_changes(few).change_since(old) is not None
     assert old.with_changes(few | {ALICE: 1.0}).change_since(old) is None
+
+
+def test_many_changes_set_and_remove_values_and_copy_no_entity():
+    names = [(f"user-{index}", None, None) for index in range(3000)]
+    old = Table(dict.fromkeys(names[:2000], 1.0))
+    new = old.with_changes({name: None if index % 3 == 0 else 2.0 for index, name in enumerate(names)})
+    assert new.values == {name: 2.0 for index, name in enumerate(names) if index % 3 != 0}
+    assert old.values == dict.fromkeys(names[:2000], 1.0)
+    assert new.change_since(old) is None
+    made = EMPTY.with_changes(dict.fromkeys(names, 1.0))
+    assert all(entity is name for entity, name in zip(made.values, names, strict=True))
+
+
+def test_many_removals_of_entities_without_a_value_change_nothing():
+    names = [(f"user-{index}", None, None) for index in range(3000)]
+    assert Table({ALICE: 1.0}).with_changes(dict.fromkeys(names)).values == {ALICE: 1.0}
