@@ -153,7 +153,7 @@ class ResourceConfigs:
         yielder = Yielder(client_key(intercepted.exchange.client))
         request = await read_alter_request(intercepted.header, intercepted.frame, yielder)
         try:
-            return await self._alter(request, broker, intercepted.exchange.client, yielder)
+            response = await self._alter(request, broker, intercepted.exchange.client, yielder)
         except BrokerUnreachable as error:
             code = ErrorCode.request_timed_out
             failed: dict[ResourceKey, AlterResult] = {}
@@ -161,7 +161,9 @@ class ResourceConfigs:
                 await yielder.step()
                 if resource.key not in failed:
                     failed[resource.key] = write_result(request, resource.key, code, str(error))
-            return await write_alter_response(request, list(failed.values()), 0, yielder)
+            response = await write_alter_response(request, list(failed.values()), 0, yielder)
+        await yielder.free(request.resources)
+        return response
 
     async def _alter(self, request: AlterRequest, broker: Broker, who: Identity, yielder: Yielder) -> bytes:
         times: Counter[ResourceKey] = Counter()
@@ -192,7 +194,9 @@ class ResourceConfigs:
         done: list[AlterResult] = []
         async for results in yielder.slices(responded):
             done += [result for result in results if result.key not in failed]
-        return await write_alter_response(request, done + failures, throttle_time_ms, yielder)
+        response = await write_alter_response(request, done + failures, throttle_time_ms, yielder)
+        await yielder.free(done, responded, accepted, planned, codes, times)
+        return response
 
     def _plan(self, request: AlterRequest, requested: AlteredResource, once: bool) -> _PlannedResource:
         resource = resource_of(requested.key)

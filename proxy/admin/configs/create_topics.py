@@ -99,7 +99,9 @@ class TopicCreations:
             raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
         if split.rejected:
             topics = await in_order(request.topics, topics + split.rejected, yielder)
-        return reply_to(request, replace(outcome, response=replace(response, topics=topics)))
+        reply = reply_to(request, replace(outcome, response=replace(response, topics=topics)))
+        await yielder.free(topics, response.topics, split.forwarded, request.topics)
+        return reply
 
     async def _split(self, request: TopicsRequest, rights: Rights, yielder: Yielder) -> _SplitRequest:
         split = _SplitRequest(request, [], {}, [])

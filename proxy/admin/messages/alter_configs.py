@@ -82,7 +82,7 @@ class AlterRequest:
     """Whether it removes the configs that it does not name: AlterConfigs."""
     flexible: bool
     correlation_id: int
-    resources: tuple[AlteredResource, ...]
+    resources: list[AlteredResource]
     validate_only: bool
     payload: bytes
     """Header and body."""
@@ -128,7 +128,7 @@ async def read_alter_request(header: RequestHeader, payload: bytes, yielder: Yie
         replaces=not incremental,
         flexible=flexible,
         correlation_id=header.correlation_id,
-        resources=tuple(resources),
+        resources=resources,
         validate_only=validate_only,
         payload=payload,
         head=payload[:head_end],

@@ -90,6 +90,15 @@ async def test_clients_have_turns_and_not_their_connections() -> None:
         task.cancel()
 
 
+async def test_what_is_done_with_is_freed_in_several_turns() -> None:
+    items = list(range(4 * STEPS * SLICE + 1))
+    named = dict.fromkeys(items)
+    async with counted_turns() as turns:
+        await Yielder().free(items, named)
+    assert (items, named) == ([], {})
+    assert turns.count >= 8
+
+
 async def test_slices_have_all_items_and_each_is_a_step() -> None:
     yielder = Yielder()
     async with counted_turns() as turns:
