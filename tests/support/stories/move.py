@@ -90,6 +90,7 @@ class Fetcher:
     copies: list[Copy]
     who: Identity = field(default_factory=lambda: Identity("ANONYMOUS", "", "127.0.0.1"))
     wakes_at: float = START
+    response_seconds: float = RESPONSE_SECONDS
     seconds_to_begin: float = 0.0
     """Seconds between the first bytes of a partition and the follower's next fetch."""
     began: list[float] = field(default_factory=list)
@@ -121,7 +122,7 @@ class Fetcher:
             self.wakes_at = max(plan.ask_again_at, now + 0.001)
         elif any(not copy.item.omitted and copy.left for copy in self.copies):
             self._due = plan
-            self.wakes_at = now + RESPONSE_SECONDS
+            self.wakes_at = now + self.response_seconds
         else:
             wait = plan.ask_again_at - now if plan.omitted else MAX_WAIT_SECONDS
             self._due = plan

@@ -183,6 +183,8 @@ class Replication(Quota):
         paced = self._shared.limits.settings.algorithm.paced
         budget = FetchBudget(self._shared.ahead(waiter, now), now)
         starts = _starts(items, replicas, waiter, now)
+        # Those that wait for their start leave the bytes to the others.
+        served = len(replicas) - (max(_new(replicas) - starts, 0) if paced else 0)
         start_at = waiter.start_at(now)
         for at, replica in enumerate(replicas):
             item = items[at]
@@ -205,7 +207,8 @@ class Replication(Quota):
             if new:
                 waiter.start(now)
                 starts -= 1
-            share = max(budget.left / (len(replicas) - at), PIECE_BYTES)
+            share = max(budget.left / max(served, 1), PIECE_BYTES)
+            served -= 1
             self._grant(plan, item, replica, min(budget.left, share, item.max_bytes), grants, now)
         waiter.throttles = list(budget.exhausted)
         waiter.ready_at = min(budget.exhausted.values(), default=now)
@@ -306,6 +309,14 @@ def _starts(items: list[FetchItem], replicas: list[Replica], waiter: Waiter, now
             replicas.insert(0, replicas.pop(at))
         return starts
     return 0
+
+
+def _new(replicas: list[Replica]) -> int:
+    """The number of replicas that have not started."""
+    count = 0
+    for replica in replicas:
+        count += replica.bytes == 0
+    return count
 
 
 def _learn(grants: Grants, items: list[Item]) -> None:

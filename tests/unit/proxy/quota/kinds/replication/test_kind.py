@@ -77,6 +77,14 @@ def test_many_small_replicas_move_at_the_rate(limits, count, size, seconds_to_be
     assert max(by_second(came, SECONDS)) <= 2.1 * RATE
 
 
+def test_small_replicas_move_at_the_rate_of_slow_fetches_too():
+    """A fetch brings what the throttle has, of those that have started."""
+    fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 40, 500_000), response_seconds=0.15)
+    came = run([fetcher], SECONDS)
+    assert sum(size for _, size in came) == 40 * 500_000
+    assert came[-1][0] <= 0.95 * 40 * 500_000 / RATE
+
+
 def test_a_throttle_with_bytes_to_spare_for_one_side_only_does_not_hurry() -> None:
     """The follower's limit binds the move, and the leader's has bytes to spare."""
     quota = quotas(throttled(10 * RATE, RATE), [1])[1]
