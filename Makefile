@@ -213,6 +213,8 @@ $(INSTALLED): pyproject.toml setup.py
 	echo "Installing the project and its tools into $(VENV)"; \
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
 	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
+	@# Extensions of older sources do not fit the modules that are imported below.
+	@$(REMOVE_RINGS)
 	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[demo,pipeline]' --group dev --group bench
 	@$(PYTHON) -c 'import importlib, sys; from proxy.cli.libraries import import_kio; \
 		import_kio(); [importlib.import_module(name) for name in sys.argv[1:]]' $(COMMAND_MODULES)
