@@ -20,6 +20,7 @@ def test_a_pause_counts() -> None:
     with Pauses() as pauses:
         before = pauses.seconds
         os.kill(pauses.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pauses.pid, os.WSTOPPED)
         stopped = time.monotonic()
         wait_until(lambda: time.monotonic() > stopped + 0.3, "a pause")
         os.kill(pauses.pid, signal.SIGCONT)

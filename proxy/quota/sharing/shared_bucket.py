@@ -101,7 +101,10 @@ class SharedBucket:
         silent_share = divide(self.limit + self._credit / SETTLE_SECONDS, self._demands, silent)
         if anew or not self._divided or self._differ(silent, silent_share):
             self._use(silent, silent_share)
-            share = self._share_of(instance) if instance in members else 0.0
+            if instance not in members:
+                self.in_force.take(offset, 0.0, 0.0)
+                return
+            share = self._share_of(instance)
             self.in_force.take(offset, share / self.limit, share / self._total)
 
     def shares(self, members: Members) -> dict[str, float]:

@@ -248,6 +248,22 @@ def test_a_process_that_leaves_gives_its_part_back_at_once() -> None:
     assert a.part(KEY) == 1.0
 
 
+def test_a_process_that_starts_reads_how_all_others_have_left() -> None:
+    world, a, b = two()
+    world.turn(a=use(60.0, waiting=1), b=use(60.0, waiting=1))
+    for process in (a, b):
+        leaving = process.report([], world.now, leaving=True)
+        assert leaving is not None
+        world.log.append((leaving, int(world.now * 1000)))
+    world.processes.clear()
+    c = world.start("c")
+    world.catch_up("c")
+    world.turn()
+    world.turn()
+    assert c.instances == 1
+    assert c.part(KEY) == 1.0
+
+
 def test_a_process_that_stalled_uses_next_to_nothing_until_it_has_read_its_own_report() -> None:
     world, a, b = two()
     world.now += STALL_SECONDS + 0.1
