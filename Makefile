@@ -221,7 +221,7 @@ $(INSTALLED): pyproject.toml setup.py
 	@$(PYTHON) -m pip install -qq --only-binary :all: --group fuzz 2>/dev/null || \
 		echo "There is no atheris for this platform: make fuzz runs without guidance by coverage"
 	@echo "Fetching Spark's Kafka source from Maven Central"
-	@$(PYTHON) -m pipeline.spark.session 2>$(VENV)/spark.log || { cat $(VENV)/spark.log >&2; exit 1; }
+	@$(PYTHON) -m pipeline.spark.session >$(VENV)/spark.log 2>&1 || { cat $(VENV)/spark.log >&2; exit 1; }
 	@rm -f $(BUILT)-*
 	@touch $@
 
