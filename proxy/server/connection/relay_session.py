@@ -36,6 +36,11 @@ from proxy.server.connection.pauses import (
 )
 from proxy.server.connection.tls_records import joined
 
+LATE_SECONDS: Final = 1.0
+AFTER_LATE_SECONDS: Final = 0.02
+"""If a timer is this late, the process was suspended, and others have used its parts of the limits. It waits
+a little longer, so that this process first learns that it must not use them (see Sharing.wake).
+"""
 C = TypeVar("C")
 """The connection; a parameter, so that this file needs not import it."""
 
@@ -329,6 +334,9 @@ class RelaySession(Generic[C]):
 
     def _on_timer(self) -> None:
         self._timer = None
+        if self._time() - self._due > LATE_SECONDS:
+            self._arm(self._time() + AFTER_LATE_SECONDS)
+            return
         self._due = 0.0
         relay = self.relay
         if relay is None or self.over:
