@@ -135,5 +135,5 @@ class RequestBuffer:
 
 
 def _api_key(part: Frame) -> int:
-    """The API of a request of which the first part has arrived."""
+    """The api_key of a request whose first part has arrived."""
     return Reader(part.pieces, LENGTH_SIZE).i16()
