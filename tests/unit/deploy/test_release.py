@@ -1,5 +1,6 @@
 """The release workflow is valid YAML, builds what there is, and gives no job more rights than it needs."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -8,7 +9,8 @@ import pytest
 import yaml
 
 ROOT: Final = Path(__file__).parents[3]
-FLOW: Final[dict[Any, Any]] = yaml.safe_load((ROOT / ".github/workflows/release.yaml").read_text())
+WORKFLOW: Final = (ROOT / ".github/workflows/release.yaml").read_text()
+FLOW: Final[dict[Any, Any]] = yaml.safe_load(WORKFLOW)
 
 
 def test_wheels_are_built_for_each_supported_python() -> None:
@@ -32,3 +34,9 @@ def test_only_signing_jobs_have_an_identity(job: str) -> None:
     rights = FLOW["jobs"][job].get("permissions", FLOW["permissions"])
     assert ("id-token" in rights) == (job in ("publish", "image"))
     assert rights["contents"] == "read"
+
+
+def test_actions_are_pinned_to_commits() -> None:
+    actions = re.findall(r"uses: (.+)", WORKFLOW)
+    assert actions
+    assert [each for each in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", each)] == []
