@@ -19,7 +19,7 @@ RUN python -m venv --without-pip /opt/quota-proxy \
     && rm /opt/quota-proxy/bin/quota-pipeline
 
 FROM python:3.12.15-slim-bookworm
-LABEL org.opencontainers.image.title="kafka-quota-proxy" \
+LABEL org.opencontainers.image.title="quota-proxy" \
     org.opencontainers.image.description="A proxy that enforces quotas for Apache Kafka" \
     org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /opt/quota-proxy /opt/quota-proxy

@@ -168,7 +168,7 @@ lock: ## Lock the dependencies of users' installations again (needs uv)
 	echo jgo | $(LOCK) - -c requirements/demo.txt -o requirements/fetch.txt
 
 image: ## Build the container image with docker or podman
-	$$(command -v docker || command -v podman || echo docker) build --tag kafka-quota-proxy .
+	$$(command -v docker || command -v podman || echo docker) build --tag quota-proxy .
 
 clean: ## Remove what was built in the tree, but neither .venv nor the fetched Kafka
 	rm -rf build bench/results .hypothesis .mypy_cache .ruff_cache .import_linter_cache $(BUILT)-*
