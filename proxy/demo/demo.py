@@ -120,7 +120,7 @@ def _keep(proxy: EmbeddedProxy, console: Console) -> None:
     for line in (
         "",
         "Kafka, the proxy, alice and bob continue until Ctrl-C.",
-        f"  page     {admin}/",
+        f"  page     {admin}/ (its token for changes: {proxy.token})",
         f"  tenants  {command} top --admin {admin}",
         f"  change   {change} --client-id alice producer_byte_rate=3145728",
         f"  clients  bootstrap.servers={proxy.bootstrap}",

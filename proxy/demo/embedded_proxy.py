@@ -8,6 +8,7 @@ The proxy is a process of its own, as in production: `python -m proxy run`. It e
 """
 
 import json
+import secrets
 import subprocess
 import sys
 import time
@@ -57,6 +58,9 @@ class EmbeddedProxy:
         self.admin_port = first + 1
         self.config = folder / "quota-proxy.yaml"
         self.log = folder / "quota-proxy.log"
+        self.token = secrets.token_urlsafe(12)
+        """The admin port's token, which changes on its page need."""
+        self._token_file = folder / "admin-token"
         self._settings: dict[str, object] = {
             "listeners": [
                 {
@@ -68,7 +72,7 @@ class EmbeddedProxy:
                 },
                 *more_listeners,
             ],
-            "admin": {"bind": _HOST, "port": self.admin_port},
+            "admin": {"bind": _HOST, "port": self.admin_port, "token_file": str(self._token_file)},
             "quotas": {
                 "clients": [dict(each) for each in clients],
                 "changes": {"without_authorizer": "loopback"},
@@ -83,6 +87,7 @@ class EmbeddedProxy:
 
     def __enter__(self) -> Self:
         """Start the proxy and wait until it is ready. Raises ProxyFailed."""
+        self._token_file.write_text(self.token)
         self.config.write_text(yaml.safe_dump(self._settings, sort_keys=False))
         command = [sys.executable, "-m", "proxy", "run", "--config", str(self.config)]
         try:

@@ -64,9 +64,11 @@ class Guard:
             is_open = request.path in OPEN and request.method in READING
             if is_open or self.allows(request):
                 return await handler(request)
-            problem = "send the header Authorization: Bearer TOKEN"
             if self._token is None:
-                problem = "this request needs a token; set admin.token_file"
+                # No client can send a token that does not exist, so the page must not ask for it.
+                problem = "changes need a token, and none is configured: set admin.token_file, then restart"
+                return web.json_response({"error": problem}, status=403)
+            problem = "send the header Authorization: Bearer TOKEN"
             return web.json_response({"error": problem}, status=401, headers={"WWW-Authenticate": "Bearer"})
 
         return guard

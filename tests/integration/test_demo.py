@@ -80,6 +80,13 @@ def test_every_tenant_gets_its_quota_and_goes_on(demo: subprocess.Popen[str]) ->
         return any(row["entity"] == {"client-id": "alice"} and row["limit"] == 3145728 for row in rows)
 
     wait_until(alice_has_the_new_limit, "the new limit of alice, who continues")
+    [token] = re.findall(r"token for changes: ([\w-]+)\)", output)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    body = json.dumps({"entity": {"client-id": "alice"}, "back_to_file": True}).encode()
+    with urllib.request.urlopen(
+        urllib.request.Request(f"{admin}api/change", body, headers), timeout=60
+    ) as changed:
+        assert json.load(changed) == {"changed": True}
     demo.send_signal(signal.SIGINT)
     _, errors = demo.communicate(timeout=SECONDS)
     assert demo.returncode == 0, output + errors

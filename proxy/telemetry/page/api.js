@@ -30,7 +30,11 @@ async function sendChange(change) {
     method: "POST", headers, body: JSON.stringify(change), signal: AbortSignal.timeout(CHANGE_TIMEOUT_MS),
   });
   const body = await response.json().catch(() => ({}));
-  if (response.status === 401) askForToken(token ? "The proxy does not accept this token." : "A change needs the token.");
+  if (response.status === 401) {
+    askForToken(token ? "The proxy does not accept this token." : "A change needs the token.");
+    element("token").focus();
+    throw new Error("Nothing has changed. Enter the token above, and send the change again.");
+  }
   if (!response.ok) throw new Error(body.error || `the proxy responds ${response.status}`);
 }
 

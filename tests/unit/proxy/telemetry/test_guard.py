@@ -44,7 +44,8 @@ async def statuses(
 
 @pytest.mark.parametrize("bind", ["127.0.0.1", "::1", "localhost"])
 async def test_reading_on_the_loopback_needs_no_token(bind: str) -> None:
-    assert await statuses(client(bind)) == (200, 401)
+    # Without a token in the configuration, no client can have the right one.
+    assert await statuses(client(bind)) == (200, 403)
     assert await statuses(client(bind, lambda: TOKEN)) == (200, 401)
     assert await statuses(client(bind, lambda: TOKEN), bearer(TOKEN)) == (200, 200)
 
@@ -87,10 +88,14 @@ async def test_probes_need_no_token() -> None:
 
 
 async def test_the_response_says_which_credentials_are_missing() -> None:
-    async with client("127.0.0.1") as asked:
+    async with client("127.0.0.1", lambda: TOKEN) as asked:
         response = await asked.post("/api/quotas")
-        assert "admin.token_file" in (await response.json())["error"]
+        assert "Bearer" in (await response.json())["error"]
         assert response.headers["WWW-Authenticate"] == "Bearer"
+    async with client("127.0.0.1") as asked:
+        response = await asked.post("/api/quotas", headers=bearer("guessed"))
+        assert "admin.token_file" in (await response.json())["error"]
+        assert "WWW-Authenticate" not in response.headers
 
 
 @pytest.mark.parametrize(
