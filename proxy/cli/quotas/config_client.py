@@ -15,7 +15,7 @@ from kio.static.primitive import i8
 
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import MAX_ENTITIES, PAUSES, QuotaClient, RejectedAlteration, reason
-from proxy.cli.quotas.entity import Entity
+from proxy.cli.quotas.entity import Entity, show_name
 from proxy.cli.quotas.values import EXPIRES_AT_MS
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC
@@ -24,6 +24,7 @@ from proxy.upstream.cluster_access import ClusterAccess
 
 if TYPE_CHECKING:
     from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
+    from kio.schema.metadata.v12.response import MetadataResponse
 
 _TOPIC_TYPE: Final = i8(2)
 _BROKER_TYPE: Final = i8(4)
@@ -94,16 +95,38 @@ class ConfigClient:
         except UpstreamUnavailable as error:
             return [RejectedAlteration(entry.entity, str(error))]
 
+    async def missing(self, entity: Entity) -> str:
+        """A sentence if the cluster does not have the topic or the broker; otherwise empty."""
+        kind, name = entity[0]
+        if name is None:
+            return ""
+        if kind == BROKER:
+            brokers = await self._addresses()
+            listed = ", ".join(map(str, sorted(brokers))) or "none"
+            return "" if int(name) in brokers else f"the cluster has no broker {name}; its brokers: {listed}"
+        [topic] = (await self._metadata(name)).topics
+        unknown = topic.error_code in (
+            ErrorCode.unknown_topic_or_partition,
+            ErrorCode.invalid_topic_exception,
+        )
+        return f"the topic {show_name(name)} does not exist" if unknown else ""
+
     async def _addresses(self) -> dict[int, tuple[str, int]]:
         """The addresses of the brokers, by node id."""
-        from kio.schema.metadata.v12.request import MetadataRequest
+        response = await self._metadata()
+        return {int(broker.node_id): (broker.host, int(broker.port)) for broker in response.brokers}
+
+    async def _metadata(self, *topics: str) -> "MetadataResponse":
+        from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
         from kio.schema.metadata.v12.response import MetadataResponse
+        from kio.schema.types import TopicName
 
         request = MetadataRequest(
-            topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+            topics=tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in topics),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
         )
-        response = await self._client.ask(request, MetadataResponse)
-        return {int(broker.node_id): (broker.host, int(broker.port)) for broker in response.brokers}
+        return await self._client.ask(request, MetadataResponse)
 
     async def _alter(
         self, client: QuotaClient, batch: Sequence[EntityAlteration], validate_only: bool

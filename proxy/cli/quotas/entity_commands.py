@@ -51,7 +51,7 @@ def list_(cluster: ClusterAccess, entity: Entity, form: str) -> None:
     --user alice shows the quotas of alice, and of alice with any client id. Topics and brokers are shown with
     their own quotas; `get --topic NAME` also shows those of <default>.
     """
-    clients, report = asyncio.run(_describe(cluster, entity, exact=False))
+    clients, report, _ = asyncio.run(_describe(cluster, entity, exact=False))
     configs = {} if report is None else effective_configs(report)
     configs = {of: values for of, values in configs.items() if set(entity) <= set(of)}
     if form != TABLE:
@@ -78,11 +78,13 @@ def get(cluster: ClusterAccess, entity: Entity, form: str) -> None:
 
     The exit code is 1 if the entity has no quota.
     """
-    clients, report = asyncio.run(_describe(cluster, entity, exact=True))
+    clients, report, missing = asyncio.run(_describe(cluster, entity, exact=True))
     quotas = clients if report is None else of_entity(effective_configs(report), entity)
     rows = [] if report is None else effective_rows(report, entity)
     if not quotas and not rows:
-        raise NoQuota(f"{show_entity(entity)} has no quota")
+        raise NoQuota(missing or f"{show_entity(entity)} has no quota")
+    if missing:
+        click.echo(f"quota-proxy: {missing}", err=True)
     if form != TABLE:
         _print_file(quotas, form, (section(entity),))
         return
@@ -164,17 +166,20 @@ def delete(
 
 async def _describe(
     cluster: ClusterAccess, entity: Entity, *, exact: bool
-) -> tuple[Quotas, ConfigReport | None]:
-    """The quotas of clients, and the report of topics and brokers; without what the entity excludes."""
+) -> tuple[Quotas, ConfigReport | None, str]:
+    """The quotas of clients, and the report of topics and brokers; without what the entity excludes. If
+    `exact`, also a sentence if the cluster does not have the topic or the broker.
+    """
     async with QuotaClient(cluster) as client:
         of_clients = section(entity) == CLIENTS
         quotas = await client.describe(entity, exact=exact) if of_clients else {}
         if entity and of_clients:
-            return quotas, None
-        report = await ConfigClient(client, cluster).report()
+            return quotas, None, ""
+        configs = ConfigClient(client, cluster)
+        report = await configs.report()
         if entity and report is None:
             raise _no_proxy()
-        return quotas, report
+        return quotas, report, await configs.missing(entity) if exact else ""
 
 
 async def _set(cluster: ClusterAccess, alteration: EntityAlteration, dry_run: bool) -> None:
@@ -198,8 +203,8 @@ async def _delete(
         removed = sorted(set(keys) or has)
         absent = [key for key in removed if key not in has]
         if absent or not removed:
-            owned = f"it has {', '.join(sorted(has))}" if has else "it has no quota"
-            raise NoQuota(f"{show_entity(entity)} has no {', '.join(absent) or 'quota'} to remove; {owned}")
+            owned = f"; it has {', '.join(sorted(has))}" if has else "; it has no quota" if absent else ""
+            raise NoQuota(f"{show_entity(entity)} has no {', '.join(absent) or 'quota'} to remove{owned}")
         alteration = EntityAlteration(entity, _with_expiry(dict.fromkeys(removed), until))
         if await send(client, configs, [alteration], validate_only=dry_run):
             sys.exit(1)

@@ -51,6 +51,7 @@ class FakeBroker:
         """Quotas of the configuration file; None: like a plain broker, which has none."""
         self.report: ConfigReport | None = None
         """The quotas of topics and brokers; None: like a plain broker, which has none."""
+        self.topics_missing: set[str] = set()
         self.config_alterations: Final[list[incremental_request.IncrementalAlterConfigsRequest]] = []
         self.config_fault: Callable[[str], Fault | None] = lambda name: None
         """The error of the alteration of a topic or broker, if any."""
@@ -134,8 +135,9 @@ class FakeBroker:
             header, at = entity_reader(incremental.__header_schema__)(frame, 0)
             response = self._alter_configs(entity_reader(incremental)(frame, at)[0])
         elif api_key == METADATA:
-            header, _ = entity_reader(metadata_request.MetadataRequest.__header_schema__)(frame, 0)
-            response = self._metadata()
+            asked = metadata_request.MetadataRequest
+            header, at = entity_reader(asked.__header_schema__)(frame, 0)
+            response = self._metadata(entity_reader(asked)(frame, at)[0])
         else:
             assert api_key == ALTER
             other = alter_request.AlterClientQuotasRequest
@@ -257,13 +259,24 @@ class FakeBroker:
             throttle_time=NO_TIME, responses=tuple(results)
         )
 
-    def _metadata(self) -> metadata_response.MetadataResponse:
-        """One broker with node id 1: this server."""
+    def _metadata(self, request: metadata_request.MetadataRequest) -> metadata_response.MetadataResponse:
+        """One broker with node id 1: this server. It has all topics but `topics_missing`."""
+        topics = tuple(
+            metadata_response.MetadataResponseTopic(
+                error_code=ErrorCode.unknown_topic_or_partition
+                if asked.name in self.topics_missing
+                else ErrorCode.none,
+                name=asked.name,
+                topic_id=None,
+                partitions=(),
+            )
+            for asked in request.topics or ()
+        )
         broker = metadata_response.MetadataResponseBroker(
             node_id=BrokerId(1), host="127.0.0.1", port=i32(self.port)
         )
         return metadata_response.MetadataResponse(
-            throttle_time=NO_TIME, brokers=(broker,), topics=(), controller_id=BrokerId(1)
+            throttle_time=NO_TIME, brokers=(broker,), topics=topics, controller_id=BrokerId(1)
         )
 
     def _apply(self, entity: Entity, entry: alter_request.EntryData) -> None:

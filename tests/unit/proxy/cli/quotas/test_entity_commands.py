@@ -182,6 +182,16 @@ def test_topic_is_shown_with_what_applies_to_it_and_where_that_comes_from(proxie
     assert quotas(proxied, "get", "--broker", "1").exit_code == 1
 
 
+def test_a_topic_or_broker_that_does_not_exist_is_told(proxied: FakeBroker) -> None:
+    proxied.topics_missing.add("ordres")
+    result = quotas(proxied, "get", "--topic", "ordres")
+    assert (result.exit_code, result.stderr) == (0, "quota-proxy: the topic ordres does not exist\n")
+    assert "topic <default>" in result.stdout
+    result = quotas(proxied, "get", "--broker", "9")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the cluster has no broker 9; its brokers: 1" in result.stderr
+
+
 def test_set_and_delete_of_a_topic(proxied: FakeBroker) -> None:
     assert quotas(proxied, "set", "--topic", "orders", f"{RATE}=9").exit_code == 0
     assert quotas(proxied, "set", "--broker", "01", "flag=true", "--for", "1h").exit_code == 0
