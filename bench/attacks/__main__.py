@@ -2,11 +2,14 @@
 
 It runs on a real Kafka with the proxy before it. The neighbour produces 200 bytes every 5 ms. Calm phases
 alternate with attacks, so that other load on the machine affects both; the figures are those of the attack,
-and how many times the calm ones they are. With --native the same is measured without the proxy. With --turns
-it measures the CPU time of the turns of the proxy's event loop instead, which other load hardly changes.
+and how many times the calm ones they are. A second neighbour does the same at the broker itself, and shows
+what part of the latency is the broker's. With --native the same is measured without the proxy, with the same
+quota for the attacker, which Kafka then enforces. With --turns it measures the CPU time of the turns of the
+proxy's event loop instead, which other load hardly changes.
 """
 
 import argparse
+import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -16,43 +19,90 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.attacks.attacker import attacking
+from bench.attacks.attacker import attacking, client_id
 from bench.attacks.catalogue import ATTACKS, Target
-from bench.attacks.frames import CLIENT_ID
-from bench.attacks.neighbour import Neighbour, latencies
+from bench.attacks.neighbour import Neighbour, latencies, measure_all
 from bench.attacks.report import NATIVE, PROXY, Measured, report, report_turns
 from bench.attacks.turns import LoopTurns
 from bench.page import Page
 from bench.peers.tls import make_certificate
+from proxy.cli.quotas.changes import EntityAlteration
+from proxy.cli.quotas.client import QuotaClient
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.embedded_proxy import EmbeddedProxy
 from proxy.demo.ports import free_port_range
+from proxy.upstream.cluster_access import ClusterAccess
 
 TOPIC: Final = "attacked"
-WARM_UP_SECONDS: Final = 3.0
+WARM_UP_SECONDS: Final = 1.0
+RECORDS: Final = 60
+RECORD_BYTES: Final = 1_000_000
 ANY_RATE: Final = 1e12
+CONNECT_SECONDS: Final = 10.0
+REQUEST_PERCENTAGE: Final = "request_percentage"
 
 
 def measure(
-    name: str, where: str, target: Target, seconds: float, rounds: int, turns: LoopTurns | None
+    name: str,
+    where: str,
+    target: Target,
+    broker: int,
+    seconds: float,
+    rounds: int,
+    turns: LoopTurns | None,
 ) -> Measured:
-    """Alternate calm phases with an attack."""
-    calm: list[float] = []
-    attacked: list[float] = []
-    responses = ends = 0
+    """Alternate calm phases with an attack; `broker` is the port of the broker itself."""
+    ports = [target.port] if target.port == broker else [target.port, broker]
+    calm: list[list[float]] = [[] for _ in ports]
+    attacked: list[list[float]] = [[] for _ in ports]
+    responses = ends = throttled_ms = 0
     before = [] if turns is None else turns.read()
-    with Neighbour(target.port, TOPIC) as neighbour:
-        neighbour.measure(WARM_UP_SECONDS / 3)
+    with ExitStack() as stack:
+        neighbours = [stack.enter_context(Neighbour(port, TOPIC)) for port in ports]
+
+        def phase(length: float, found: list[list[float]] | None = None) -> None:
+            for number, more in enumerate(measure_all(neighbours, length)):
+                if found is not None:
+                    found[number] += more
+
+        phase(WARM_UP_SECONDS)
         for _ in range(rounds):
-            calm += neighbour.measure(seconds)
+            phase(seconds, calm)
             with attacking(name, target) as done:
-                neighbour.measure(WARM_UP_SECONDS)
-                attacked += neighbour.measure(seconds)
+                phase(WARM_UP_SECONDS)
+                phase(seconds, attacked)
                 responses += done.responses.value
                 ends += done.ends.value
-            neighbour.measure(WARM_UP_SECONDS / 3)
+                throttled_ms += done.throttled_ms.value
+            phase(WARM_UP_SECONDS)
     counted = None if turns is None else turns.since(before)
-    return Measured(name, where, latencies(calm), latencies(attacked), responses, ends, counted)
+    return Measured(
+        name,
+        where,
+        latencies(calm[0]),
+        latencies(attacked[0]),
+        responses,
+        ends,
+        throttled_ms / 1000,
+        (latencies(calm[1]), latencies(attacked[1])) if len(ports) > 1 else None,
+        counted,
+    )
+
+
+async def limit_attackers(port: int, request_percentage: float) -> None:
+    """Give the attackers, at the brokers, the quota that they have at the proxy."""
+    entries = [
+        EntityAlteration((entity,), {REQUEST_PERCENTAGE: request_percentage}) for entity in attackers()
+    ]
+    async with QuotaClient(ClusterAccess((("127.0.0.1", port),), CONNECT_SECONDS)) as client:
+        async for _, rejections in client.alter(entries):
+            if rejections:
+                raise RuntimeError(f"Kafka rejects the attackers' quota: {rejections}")
+
+
+def attackers() -> list[tuple[str, str]]:
+    """The attackers as entities of quotas."""
+    return [("client-id", client_id(name)) for name in ATTACKS]
 
 
 def topic_id(admin: AdminClient) -> bytes:
@@ -72,8 +122,8 @@ def topic_id(admin: AdminClient) -> bytes:
 
 
 @contextmanager
-def targets(options: argparse.Namespace) -> Iterator[tuple[dict[str, Target], LoopTurns | None]]:
-    """Start Kafka and the proxy; yield the targets of the attacks, and the turns if they are counted."""
+def targets(options: argparse.Namespace) -> Iterator[tuple[Target, Target, LoopTurns | None]]:
+    """Start Kafka and the proxy; yield the proxy and the broker, and the turns if they are counted."""
     tls = free_port_range(10)
     with EmbeddedKafka() as kafka:
         made = make_certificate(kafka.folder)
@@ -89,12 +139,17 @@ def targets(options: argparse.Namespace) -> Iterator[tuple[dict[str, Target], Lo
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(60)
         raw = topic_id(admin)
+        with Neighbour(kafka.port(1), TOPIC, RECORD_BYTES) as filler:
+            for _ in range(RECORDS):
+                filler.produce()
         limits: list[dict[str, object]] = [
             {"entity": {"user": "<default>"}, "producer_byte_rate": ANY_RATE, "consumer_byte_rate": ANY_RATE},
         ]
         if options.request_percentage is not None:
-            attacker = {"client-id": CLIENT_ID}
-            limits.append({"entity": attacker, "request_percentage": options.request_percentage})
+            limits += [
+                {"entity": dict([attacker]), REQUEST_PERCENTAGE: options.request_percentage}
+                for attacker in attackers()
+            ]
         more: dict[str, object] = {}
         usage: dict[str, object] | None = None
         if options.all_kinds:
@@ -107,10 +162,7 @@ def targets(options: argparse.Namespace) -> Iterator[tuple[dict[str, Target], Lo
                 started = EmbeddedProxy(kafka.bootstrap, kafka.folder, limits, [listener], more, usage)
                 proxy = stack.enter_context(started)
             port = int(proxy.bootstrap.rpartition(":")[2])
-            found = {PROXY: Target(port, TOPIC, raw, tls)}
-            if options.native:
-                found[NATIVE] = Target(kafka.port(1), TOPIC, raw)
-            yield found, turns
+            yield Target(port, TOPIC, raw, tls), Target(kafka.port(1), TOPIC, raw), turns
 
 
 def main() -> None:
@@ -118,7 +170,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.attacks", description=__doc__)
     parser.add_argument("attacks", nargs="*", choices=[[], *ATTACKS], default=[], help="all by default")
     parser.add_argument("--native", action="store_true", help="also measure without the proxy")
-    parser.add_argument("--request-percentage", type=float, help="the attacker's quota; none by default")
+    parser.add_argument(
+        "--request-percentage", type=float, help="the attacker's quota, also at Kafka alone; none by default"
+    )
     parser.add_argument("--turns", action="store_true", help="measure the turns of the proxy's event loop")
     parser.add_argument("--all-kinds", action="store_true", help="with quotas of topics, and usage events")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each phase")
@@ -128,14 +182,23 @@ def main() -> None:
     page = Page()
     figures = []
     form = report_turns if options.turns else report
-    with targets(options) as (found, turns):
+    with targets(options) as (proxy, broker, turns):
+
+        def run(where: str, target: Target, name: str) -> None:
+            seconds, rounds = options.seconds, options.rounds
+            figures.append(measure(name, where, target, broker.port, seconds, rounds, turns))
+            print("\n".join(form(figures[-1:])[2:3]), f"load {os.getloadavg()[0]:.1f}", flush=True)
+
+        names = options.attacks or list(ATTACKS)
         # The proxy is first: a direct attack keeps the broker busy beyond its end.
-        for where, target in found.items():
-            for name in options.attacks or ATTACKS:
-                if where == NATIVE and name == "tls_handshakes":
-                    continue
-                figures.append(measure(name, where, target, options.seconds, options.rounds, turns))
-                print("\n".join(form(figures[-1:])[2:3]), f"load {os.getloadavg()[0]:.1f}", flush=True)
+        for name in names:
+            run(PROXY, proxy, name)
+        if options.native:
+            if options.request_percentage is not None:
+                asyncio.run(limit_attackers(broker.port, options.request_percentage))
+            for name in names:
+                if name != "tls_handshakes":
+                    run(NATIVE, broker, name)
     page.save(options.name, form(figures))
 
 

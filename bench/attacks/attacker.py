@@ -3,12 +3,15 @@
 import asyncio
 import multiprocessing
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
-from bench.attacks.catalogue import ATTACKS, Flood, Target
+from bench.attacks import frames
+from bench.attacks.catalogue import ATTACKS, NOWHERE, Flood, Target
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 READ_BYTES: Final = 1 << 20
 RECONNECT_SECONDS: Final = 0.05
+BEGIN_SECONDS: Final = 0.05
+"""Until the attacker has begun, it is asked again after this time."""
+PAUSE_SECONDS: Final = 0.001
+"""After a piece of a request."""
 SIZE: Final = 4
 
 
@@ -27,10 +34,19 @@ class Done:
         self.responses: Synchronized[int] = context.Value("q", 0)
         self.ends: Synchronized[int] = context.Value("q", 0)
         """Connections that the other side has ended."""
+        self.throttled_ms: Synchronized[int] = context.Value("q", 0)
+        """The sum of throttle_time_ms in the responses."""
+        self.connections: Synchronized[int] = context.Value("q", 0)
+        """Connections that have been opened."""
 
-    def count(self, which: "Synchronized[int]") -> None:
+    def count(self, which: "Synchronized[int]", number: int = 1) -> None:
         with which.get_lock():
-            which.value += 1
+            which.value += number
+
+
+def client_id(name: str) -> str:
+    """The attacker's client id. Each attack has its own, and its own quota: it begins without a debt."""
+    return f"{frames.CLIENT_ID}-{name}"
 
 
 async def send(target: Target, flood: Flood, done: Done) -> None:
@@ -56,17 +72,24 @@ def _trusting() -> ssl.SSLContext:
 
 async def _shake_hands(target: Target, context: ssl.SSLContext, done: Done) -> None:
     _, writer = await asyncio.open_connection(HOST, target.tls_port, ssl=context)
+    done.count(done.connections)
     done.count(done.responses)
     writer.transport.abort()
 
 
 async def _send_on_one(target: Target, flood: Flood, done: Done) -> None:
-    reader, writer = await asyncio.open_connection(HOST, target.port, limit=READ_BYTES)
+    limit = READ_BYTES if flood.reads else 1
+    reader, writer = await asyncio.open_connection(HOST, target.port, limit=limit)
+    done.count(done.connections)
     free = asyncio.Semaphore(flood.in_flight)
 
     async def read() -> None:
-        while True:
+        while flood.reads:
             size = int.from_bytes(await reader.readexactly(SIZE), "big")
+            if flood.throttle_at != NOWHERE and size >= flood.throttle_at + SIZE:
+                head = await reader.readexactly(flood.throttle_at + SIZE)
+                size -= len(head)
+                done.count(done.throttled_ms, int.from_bytes(head[-SIZE:], "big"))
             while size > 0:
                 size -= len(await reader.readexactly(min(size, READ_BYTES)))
             free.release()
@@ -75,8 +98,15 @@ async def _send_on_one(target: Target, flood: Flood, done: Done) -> None:
     async def write() -> None:
         for request in cycle(flood.requests):
             await free.acquire()
-            writer.write(request)
-            await writer.drain()
+            pieces = [request]
+            if flood.piece_bytes:
+                cuts = range(0, len(request), flood.piece_bytes)
+                pieces = [request[cut : cut + flood.piece_bytes] for cut in cuts]
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                if flood.piece_bytes:
+                    await asyncio.sleep(PAUSE_SECONDS)
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -90,7 +120,8 @@ async def _send_on_one(target: Target, flood: Flood, done: Done) -> None:
 
 def attack(name: str, target: Target, done: Done) -> None:
     """Run an attack until killed."""
-    flood = ATTACKS[name](target)
+    made = ATTACKS[name](target)
+    flood = replace(made, requests=[frames.sent_by(each, client_id(name)) for each in made.requests])
 
     async def every() -> None:
         await asyncio.gather(*[send(target, flood, done) for _ in range(flood.connections)])
@@ -100,12 +131,20 @@ def attack(name: str, target: Target, done: Done) -> None:
 
 @contextmanager
 def attacking(name: str, target: Target) -> Iterator[Done]:
-    """Run an attack in a process of its own while the block runs."""
+    """Run an attack in a process of its own while the block runs, which begins with the first connection.
+
+    Raises RuntimeError if the process has ended.
+    """
     done = Done()
     context = multiprocessing.get_context("spawn")
     process = context.Process(target=attack, args=(name, target, done), daemon=True)
     process.start()
     try:
+        attacks = ATTACKS[name](target).connections > 0
+        while attacks and not done.connections.value:
+            if not process.is_alive():
+                raise RuntimeError(f"the attacker of {name} has ended")
+            time.sleep(BEGIN_SECONDS)
         yield done
     finally:
         process.kill()

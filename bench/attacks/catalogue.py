@@ -3,6 +3,7 @@
 To add one, write such a function, and add it to ATTACKS with a sentence about it.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +13,12 @@ from bench.load.frames import record_batch
 
 PARTITIONS: Final = 1000
 """The number of partitions that one request of a flood names. The topic of the attacker has fewer."""
+
+
+PLAIN: Final = 4
+FLEXIBLE: Final = 5
+NOWHERE: Final = 0
+"""Where a response has throttle_time_ms. The header of a flexible version has a byte for its tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,12 @@ class Flood:
     connections: int = 10
     in_flight: int = 1
     """How many requests of a connection may await their responses."""
+    throttle_at: int = PLAIN
+    """Where a response has throttle_time_ms, after its length; NOWHERE if it has none."""
+    piece_bytes: int = 0
+    """Each request is sent in pieces of this size, with a pause after each; 0: whole."""
+    reads: bool = True
+    """Whether the client reads its responses."""
     tls_handshakes: bool = False
     """Each connection makes a TLS handshake and ends, without a request."""
 
@@ -67,7 +80,7 @@ def fetch_at_most(target: Target) -> Flood:
 
 def api_versions(target: Target) -> Flood:
     """ApiVersions of an unknown version, 1,000 in flight."""
-    return Flood([frames.api_versions()], in_flight=1000)
+    return Flood([frames.api_versions()], in_flight=1000, throttle_at=NOWHERE)
 
 
 def metadata(target: Target) -> Flood:
@@ -107,23 +120,30 @@ def end_txn(target: Target) -> Flood:
 
 def share_fetch(target: Target) -> Flood:
     """ShareFetch that opens a session, again and again."""
-    return Flood([frames.share_fetch("attack", "AAAAAAAAAAAAAAAAAAAAAQ", 0)])
+    return Flood([frames.share_fetch("attack", "AAAAAAAAAAAAAAAAAAAAAQ", 0)], throttle_at=FLEXIBLE)
 
 
 def share_acknowledge(target: Target) -> Flood:
     """ShareAcknowledge of 10,000 batches that were not delivered."""
-    return Flood([frames.share_acknowledge("attack", "AAAAAAAAAAAAAAAAAAAAAQ", target.topic_id, 10_000)])
+    return Flood(
+        [frames.share_acknowledge("attack", "AAAAAAAAAAAAAAAAAAAAAQ", target.topic_id, 10_000)],
+        throttle_at=FLEXIBLE,
+    )
 
 
 def create_topics(target: Target) -> Flood:
     """CreateTopics of 10,000 topics with an invalid name, only validated."""
-    return Flood([frames.create_topics(f"no topic {number}" for number in range(10_000))], connections=2)
+    return Flood(
+        [frames.create_topics(f"no topic {number}" for number in range(10_000))],
+        connections=2,
+        throttle_at=FLEXIBLE,
+    )
 
 
 def incremental_alter_configs(target: Target) -> Flood:
     """IncrementalAlterConfigs of 10,000 topics that do not exist, only validated."""
     names = (f"no-such-topic-{number}" for number in range(10_000))
-    return Flood([frames.incremental_alter_configs(names)], connections=2)
+    return Flood([frames.incremental_alter_configs(names)], connections=2, throttle_at=FLEXIBLE)
 
 
 def heartbeats(target: Target) -> Flood:
@@ -134,23 +154,48 @@ def heartbeats(target: Target) -> Flood:
 def consumer_group_heartbeat(target: Target) -> Flood:
     """ConsumerGroupHeartbeat with 10,000 topics."""
     names = (f"no-such-topic-{number}" for number in range(10_000))
-    return Flood([frames.consumer_group_heartbeat("attack-new", names)])
+    return Flood([frames.consumer_group_heartbeat("attack-new", names)], throttle_at=FLEXIBLE)
 
 
 def push_telemetry(target: Target) -> Flood:
     """PushTelemetry of 900 KB that are no metrics."""
-    return Flood([frames.push_telemetry(900_000)])
+    return Flood([frames.push_telemetry(900_000)], throttle_at=FLEXIBLE)
 
 
 def produce_without_acks(target: Target) -> Flood:
     """Produce with acks=0, as fast as the connection takes it."""
     request = frames.produce(target.topic, 0, record_batch(100), frames.CLIENT_ID, acks=0)
-    return Flood([request], in_flight=1 << 30)
+    return Flood([request], in_flight=1 << 30, throttle_at=NOWHERE)
+
+
+def fetch_records(target: Target) -> Flood:
+    """Fetch of 1 MB of records, 5 in flight."""
+    return Flood([frames.fetch(target.topic, 1)], in_flight=5)
+
+
+def slow_readers(target: Target) -> Flood:
+    """Fetch of 50 MB of records, which 100 connections do not read."""
+    return Flood([frames.fetch(target.topic, 1, max_bytes=50 << 20)], connections=100, reads=False)
+
+
+def slow_writers(target: Target) -> Flood:
+    """ListOffsets of 30,000 partitions, on 100 connections in pieces of 2 bytes."""
+    return Flood([frames.list_offsets(target.topic, 30_000)], connections=100, piece_bytes=2)
+
+
+def join_group(target: Target) -> Flood:
+    """JoinGroup of ever new members of one group."""
+    return Flood([frames.join_group("attack-join")])
 
 
 def tls_handshakes(target: Target) -> Flood:
     """TLS handshakes, one after the other on 50 connections."""
     return Flood([], connections=50, tls_handshakes=True)
+
+
+def title(name: str) -> str:
+    """What an attack is: the beginning of its sentence."""
+    return re.split(r"[:.]( |$)", ATTACKS[name].__doc__ or "", maxsplit=1)[0]
 
 
 Attack = Callable[[Target], Flood]
@@ -178,6 +223,10 @@ ATTACKS: Final[dict[str, Attack]] = {
         consumer_group_heartbeat,
         push_telemetry,
         produce_without_acks,
+        fetch_records,
+        slow_readers,
+        slow_writers,
+        join_group,
         tls_handshakes,
     )
 }

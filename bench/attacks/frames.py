@@ -6,7 +6,7 @@ from typing import Final
 
 CLIENT_ID: Final = "attacker"
 _PRODUCE, _FETCH, _LIST_OFFSETS, _METADATA = 0, 1, 2, 3
-_HEARTBEAT, _CREATE_TOPICS, _INCREMENTAL_ALTER_CONFIGS = 12, 19, 44
+_JOIN_GROUP, _HEARTBEAT, _CREATE_TOPICS, _INCREMENTAL_ALTER_CONFIGS = 11, 12, 19, 44
 _CONSUMER_GROUP_HEARTBEAT, _PUSH_TELEMETRY = 68, 72
 _API_VERSIONS, _DELETE_RECORDS, _INIT_PRODUCER_ID, _OFFSET_FOR_LEADER_EPOCH = 18, 21, 22, 23
 _ADD_PARTITIONS_TO_TXN, _END_TXN = 24, 26
@@ -17,6 +17,14 @@ def frame(api_key: int, version: int, body: bytes, *, flexible: bool = False) ->
     """Return a request with its header and length."""
     head = struct.pack(">hhi", api_key, version, 1) + string(CLIENT_ID) + (b"\0" if flexible else b"")
     return struct.pack(">i", len(head) + len(body)) + head + body
+
+
+def sent_by(request: bytes, client_id: str) -> bytes:
+    """Return the request with another client id."""
+    at = 12  # after the length, the api key, the version and the correlation id
+    rest = request[at + 2 + int.from_bytes(request[at : at + 2], "big") :]
+    payload = request[4:at] + string(client_id) + rest
+    return struct.pack(">i", len(payload)) + payload
 
 
 def string(text: str) -> bytes:
@@ -133,7 +141,13 @@ def incremental_alter_configs(names: Iterable[str]) -> bytes:
 
 def heartbeat(group: str) -> bytes:
     """A member that does not exist."""
-    return frame(_HEARTBEAT, 0, string(group) + struct.pack(">i", 1) + string("member"))
+    return frame(_HEARTBEAT, 1, string(group) + struct.pack(">i", 1) + string("member"))
+
+
+def join_group(group: str) -> bytes:
+    """A new member. The others of its group have a millisecond to join again."""
+    head = string(group) + struct.pack(">ii", 6000, 1) + string("") + string("consumer")
+    return frame(_JOIN_GROUP, 2, head + array([string("range") + struct.pack(">i", 0)]))
 
 
 def consumer_group_heartbeat(group: str, names: Iterable[str]) -> bytes:

@@ -3,6 +3,8 @@
 import socket
 import statistics
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -45,8 +47,8 @@ def latencies(seconds: list[float]) -> Latencies:
 class Neighbour:
     """A connection that is opened again when it is lost."""
 
-    def __init__(self, port: int, topic: str) -> None:
-        self._request: Final = frames.produce(topic, 0, record_batch(BATCH_BYTES), "neighbour")
+    def __init__(self, port: int, topic: str, batch_bytes: int = BATCH_BYTES) -> None:
+        self._request: Final = frames.produce(topic, 0, record_batch(batch_bytes), "neighbour")
         self._port: Final = port
         self._connect()
 
@@ -104,3 +106,9 @@ class Neighbour:
             found.append(took)
             time.sleep(max(EVERY_SECONDS - took, 0.0))
         return found
+
+
+def measure_all(neighbours: Sequence[Neighbour], seconds: float) -> list[list[float]]:
+    """Have several neighbours measure at the same time; return what each found."""
+    with ThreadPoolExecutor(len(neighbours)) as threads:
+        return list(threads.map(lambda each: each.measure(seconds), neighbours))

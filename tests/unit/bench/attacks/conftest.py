@@ -7,11 +7,14 @@ import pytest
 
 from bench.attacks import frames
 
+THROTTLE_MS = 3
+"""The broker's throttle_time_ms, at the end of its responses."""
+
 
 def produced(error_code: int = 0) -> bytes:
     """The response to a batch."""
     partition = struct.pack(">ihqqq", 0, error_code, 0, -1, 0)
-    body = struct.pack(">i", 1) + frames.topics("topic", [partition]) + struct.pack(">i", 0)
+    body = struct.pack(">i", 1) + frames.topics("topic", [partition]) + struct.pack(">i", THROTTLE_MS)
     return struct.pack(">i", len(body)) + body
 
 

@@ -25,11 +25,21 @@ from tests.support.messages.kio_messages import read_frame, request_type
     frames.create_topics(["a", "b"]),
     frames.incremental_alter_configs(["a", "b"]),
     frames.heartbeat("group"),
+    frames.join_group("group"),
     frames.consumer_group_heartbeat("group", ["a", "b"]),
     frames.push_telemetry(300),
 ])  # fmt: skip
 def test_frames_are_kafkas(frame: bytes) -> None:
     """kio reads them to their end."""
     header = read_request_header(Reader([frame], 4))
+    read_frame(request_type(header.api_key, header.api_version), frame)
+    assert len(frame) == 4 + int.from_bytes(frame[:4], "big")
+
+
+@pytest.mark.parametrize("client_id", ["", "attacker-of-a-kind"])
+def test_another_client_id(client_id: str) -> None:
+    frame = frames.sent_by(frames.push_telemetry(300), client_id)
+    header = read_request_header(Reader([frame], 4))
+    assert header.raw_client_id == client_id.encode()
     read_frame(request_type(header.api_key, header.api_version), frame)
     assert len(frame) == 4 + int.from_bytes(frame[:4], "big")

@@ -1,9 +1,17 @@
 import socket
+import threading
 import time
 
 import pytest
 
-from bench.attacks.neighbour import EVERY_SECONDS, Latencies, Neighbour, latencies
+from bench.attacks.neighbour import (
+    EVERY_SECONDS,
+    TIMEOUT_SECONDS,
+    Latencies,
+    Neighbour,
+    latencies,
+    measure_all,
+)
 from tests.support.waiting import wait_until
 from tests.unit.bench.attacks.conftest import produced
 
@@ -17,6 +25,29 @@ def test_the_neighbour_measures(broker: int) -> None:
         assert all(seconds > 0.0 for seconds in found)
         # A busy machine may pause for as long as a measurement.
         wait_until(lambda: len(neighbour.measure(0.1)) > 1, "more than one batch")
+
+
+def test_neighbours_measure_at_the_same_time() -> None:
+    """The broker responds when it has the batches of both."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        Neighbour(listening.getsockname()[1], "topic") as one,
+        Neighbour(listening.getsockname()[1], "topic") as other,
+    ):
+        clients = [listening.accept()[0] for _ in range(2)]
+
+        def respond() -> None:
+            for client in clients:
+                client.recv(4096)
+            for client in clients:
+                client.sendall(produced())
+
+        threading.Thread(target=respond, daemon=True).start()
+        found = measure_all([one, other], 0.001)
+        assert [len(each) for each in found] == [1, 1]
+        assert max(found[0] + found[1]) < TIMEOUT_SECONDS
+        for client in clients:
+            client.close()
 
 
 def test_a_batch_that_is_not_written() -> None:
