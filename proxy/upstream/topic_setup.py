@@ -31,6 +31,8 @@ TOPIC_RESOURCE: Final = i8(2)
 NOT_AUTHORIZED: Final = (ErrorCode.topic_authorization_failed, ErrorCode.cluster_authorization_failed)
 CREATE_SECONDS: Final = 10
 """The request's timeout; creating one topic takes a controller less than a second."""
+KNOWN_AFTER: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Pauses in seconds between the look-ups of a new topic: a broker learns of it later than the controller."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ async def prepare_topic(cluster: ClusterAccess, topic: str, *, create: bool, pla
                 # request.
                 async with _connection(preferred or controller, cluster) as creator:
                     await _create(creator, topic, plan, min(REPLICAS, len(metadata.brokers)))
-                found, _ = await _look_up(broker, topic)
+                found = await _look_up_created(broker, topic)
             _check(found, topic)
             if plan.strict:
                 _check_partitions(found, topic)
@@ -95,6 +97,16 @@ async def _look_up(broker: BrokerConnection, topic: str) -> tuple[MetadataRespon
     if len(response.topics) != 1:
         raise BadResponse(f"the metadata response has {len(response.topics)} topics, expected 1")
     return response.topics[0], response
+
+
+async def _look_up_created(broker: BrokerConnection, topic: str) -> MetadataResponseTopic:
+    found, _ = await _look_up(broker, topic)
+    for pause in KNOWN_AFTER:
+        if found.error_code != ErrorCode.unknown_topic_or_partition:
+            break
+        await asyncio.sleep(pause)
+        found, _ = await _look_up(broker, topic)
+    return found
 
 
 async def _create(broker: BrokerConnection, topic: str, plan: TopicPlan, replicas: int) -> None:

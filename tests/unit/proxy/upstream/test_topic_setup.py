@@ -1,14 +1,42 @@
 """prepare_topic(): which topics are fit for the proxy; creating them is tested on real brokers."""
 
+from typing import Any, ClassVar
+
 import pytest
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.errors import ErrorCode
 
 from proxy.errors import UpstreamUnavailable
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.topic_setup import STORE, TopicPlan, prepare_topic
+from proxy.wire.api_keys import CREATE_TOPICS, METADATA
+from tests.support.messages.kio_messages import response_type
+from tests.support.messages.mutations import NO_TIME
+from tests.support.messages.requests import build
 from tests.support.process.metadata_broker import ORDERS, MetadataBroker
 
 MANY = TopicPlan(3)
+
+
+class SlowBroker(MetadataBroker):
+    """Creates the topic, and does not know it at the next look-ups."""
+
+    newest: ClassVar = {METADATA: 12, CREATE_TOPICS: 7}
+    late = 3
+    """Number of these look-ups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fault = ErrorCode.unknown_topic_or_partition
+        self.created = 0
+
+    async def respond(self, request: Any) -> Any:
+        if isinstance(request, CreateTopicsRequest):
+            self.created += 1
+            return build(response_type(CREATE_TOPICS, 7), throttle_time=NO_TIME, topics=())
+        if self.created and len(self.asked) > self.late:
+            self.fault = ErrorCode.none
+        return await super().respond(request)
 
 
 async def prepare(broker: MetadataBroker, plan: TopicPlan) -> object:
@@ -35,6 +63,13 @@ async def test_a_topic_that_cannot_be_used(fault: ErrorCode, says: str) -> None:
         broker.fault = fault
         with pytest.raises(UpstreamUnavailable, match=says):
             await prepare(broker, MANY)
+
+
+async def test_a_new_topic_that_a_broker_does_not_know_at_once() -> None:
+    async with SlowBroker() as broker:
+        cluster = ClusterAccess((broker.address,), 5.0)
+        assert await prepare_topic(cluster, "orders", create=True, plan=MANY) == ORDERS
+        assert broker.created == 1
 
 
 async def test_a_store_of_two_partitions_has_no_order() -> None:
