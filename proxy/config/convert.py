@@ -7,14 +7,23 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import inspect
 
+from proxy.config.units import number_hint, seconds_hint
 from proxy.errors import KeyPath, SettingsError, suggestion
 
 T = TypeVar("T")
 
 _PLACE: Final = re.compile(r"^(?P<problem>.*?)(?: - at (?P<inside>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
-_NAMES: Final = {"object": "a mapping", "array": "a list", "null": "nothing", "str": "text"}
-"""YAML's names for the types that msgspec's messages call by their JSON names."""
+_NAMES: Final = {
+    "object": "a mapping",
+    "array": "a list",
+    "null": "nothing",
+    "str": "text",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+}
+"""Plain names for the types that msgspec's messages call by their names in JSON and Python."""
 
 
 def convert(value: object, kind: type[T]) -> T:
@@ -64,8 +73,16 @@ def _explain(message: str, value: object, kind: type) -> SettingsError:
         return SettingsError(f"expected {expected}, got {show(found)}{hint}", key)
     if isinstance(shape, inspect.LiteralType):
         return SettingsError(f"expected one of {', '.join(map(str, shape.values))}, got {show(found)}", key)
-    hint = f"; write [{found}]" if problem.startswith("Expected `array`") and _is_one(found) else ""
-    return SettingsError(f"{_expected(problem)}, got {show(found)}{hint}", key)
+    return SettingsError(f"{_expected(problem)}, got {show(found)}{_hint(problem, found, key)}", key)
+
+
+def _hint(problem: str, found: object, key: KeyPath) -> str:
+    """What to write instead, if that is clear."""
+    if problem.startswith("Expected `array`") and _is_one(found):
+        return f"; write [{found}]"
+    if problem.startswith(("Expected `int`", "Expected `float`")):
+        return seconds_hint(found) if key and str(key[-1]).endswith("_seconds") else number_hint(found)
+    return ""
 
 
 def _is_one(value: object) -> bool:
@@ -86,6 +103,9 @@ def _alternative(shape: inspect.Type) -> str:
         return "on or off"
     if isinstance(shape, inspect.LiteralType):
         return " or ".join(map(str, shape.values))
+    if isinstance(shape, inspect.IntType):
+        bounded = shape.ge is not None and shape.le is not None
+        return f"an integer from {shape.ge} to {shape.le}" if bounded else "an integer"
     return "a mapping"
 
 

@@ -1,4 +1,4 @@
-"""number_hint(): the number to write for a value with a unit, such as `1MB/s` or `50%`.
+"""The number to write for a value with a unit: number_hint() for `1MB/s` or `50%`, seconds_hint() for `10m`.
 
 Quotas are plain numbers, as in Kafka. Values with units are rejected, because 1 MB means 1,000,000 bytes to
 some and 1,048,576 to others.
@@ -13,6 +13,18 @@ _WITH_UNIT: Final = re.compile(
     r"\s*(?:/\s*s(?:ec(?:ond)?)?|per second)?\s*",
     re.ASCII | re.IGNORECASE,
 )
+_DURATION: Final = re.compile(
+    r"\s*(?P<number>\d{1,9}(?:\.\d{1,9})?)\s*(?P<unit>ms|s(?:ec(?:onds?)?)?|m(?:in(?:utes?)?)?|h(?:ours?)?|d(?:ays?)?)?\s*",
+    re.ASCII | re.IGNORECASE,
+)
+_SECONDS: Final[dict[str, Decimal]] = {
+    "ms": Decimal("0.001"),
+    "": Decimal(1),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "h": Decimal(3600),
+    "d": Decimal(86400),
+}
 _POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -30,6 +42,15 @@ def number_hint(value: object) -> str:
     if power == 0 or "i" in unit:
         return f"; write {_show(binary)}"
     return f"; write {_show(number * 1000**power)}, or {_show(binary)} for {number} {unit[0].upper()}iB"
+
+
+def seconds_hint(value: object) -> str:
+    """Return `; write 600` for text of a duration with a unit, such as 10m; empty for any other value."""
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return ""
+    unit = (found["unit"] or "").lower()
+    return f"; write {_show(Decimal(found['number']) * _SECONDS[unit if unit == 'ms' else unit[:1]])}"
 
 
 def _number(text: str) -> Decimal | None:

@@ -59,7 +59,7 @@ def test_wrong_configuration_exits_2_with_one_line(command: str, file: Path) -> 
     file.write_text(SMALLEST + "admin: {port: abc}\n")
     result = CliRunner().invoke(main, [command, "--config", str(file)])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"quota-proxy: {file}:2: admin.port: expected int, got 'abc'\n"
+    assert result.stderr == f"quota-proxy: {file}:2: admin.port: expected an integer, got 'abc'\n"
 
 
 def test_missing_file_exits_2(tmp_path: Path) -> None:

@@ -22,6 +22,9 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     least: Annotated[int, msgspec.Meta(ge=1)] = 1
     flag: bool = False
     switch: Inner | bool | Literal["auto"] = "auto"
+    count: Annotated[int, msgspec.Meta(ge=1, le=9)] | Literal["auto"] = 1
+    wait_seconds: float = 1
+    size: int = 1
     some: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ("a",)
 
 
@@ -33,11 +36,11 @@ def test_fitting_value() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ({"inners": [{}, {"number": "x"}]}, "inners[1].number: expected int, got 'x'"),
+        ({"inners": [{}, {"number": "x"}]}, "inners[1].number: expected an integer, got 'x'"),
         ({"inners": {}}, "inners: expected a list, got an empty mapping"),
         ({"inners": "one"}, "inners: expected a list, got 'one'; write [one]"),
         ({"inners": [{"nunber": 1}]}, "inners[0].nunber: unknown key; did you mean number?"),
-        ({"maybe": {"number": []}}, "maybe.number: expected int, got an empty list"),
+        ({"maybe": {"number": []}}, "maybe.number: expected an integer, got an empty list"),
         ({"maybe": {"x": 1}}, "maybe.x: unknown key; expected one of number"),
         ({"either": False}, "either: expected a mapping or none, got false"),
         ({"switch": "no"}, "switch: expected a mapping or on or off or auto, got 'no'"),
@@ -46,11 +49,15 @@ def test_fitting_value() -> None:
             "switch: expected a mapping or on or off or auto, got 'off'; write off without quotes",
         ),
         ({"choice": True}, "choice: expected one of pace, window, got true"),
-        ({"least": 0}, "least: expected int >= 1, got 0"),
-        ({"least": None}, "least: expected int, got nothing"),
-        ({"flag": 1}, "flag: expected bool, got 1"),
+        ({"least": 0}, "least: expected an integer >= 1, got 0"),
+        ({"least": None}, "least: expected an integer, got nothing"),
+        ({"count": "two"}, "count: expected an integer from 1 to 9 or auto, got 'two'"),
+        ({"count": 0}, "count: expected an integer from 1 to 9 or auto, got 0"),
+        ({"wait_seconds": "10m"}, "wait_seconds: expected a number, got '10m'; write 600"),
+        ({"size": "2 KiB"}, "size: expected an integer, got '2 KiB'; write 2048"),
+        ({"flag": 1}, "flag: expected true or false, got 1"),
         ({"some": []}, "some: expected a list of length >= 1, got an empty list"),
-        ({"numbered": {"x": "a"}}, "numbered: its keys have to be numbers; expected int"),
+        ({"numbered": {"x": "a"}}, "numbered: its keys have to be numbers; expected an integer"),
         ({1: 2}, "its keys have to be text; put them in quotes"),
     ],
 )

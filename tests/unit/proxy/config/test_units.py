@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.config.units import number_hint
+from proxy.config.units import number_hint, seconds_hint
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,22 @@ def test_the_number_to_write(value: str, numbers: list[str]) -> None:
 )
 def test_no_guess(value: object) -> None:
     assert number_hint(value) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("10m", "; write 600"),
+        ("1.5 h", "; write 5400"),
+        ("250ms", "; write 0.25"),
+        ("30 seconds", "; write 30"),
+        ("2d", "; write 172800"),
+        ("7", "; write 7"),
+        ("10 MB", ""),
+        ("1h30m", ""),
+        ("soon", ""),
+        (None, ""),
+    ],
+)
+def test_the_seconds_to_write(value: object, hint: str) -> None:
+    assert seconds_hint(value) == hint
