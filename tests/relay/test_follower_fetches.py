@@ -352,3 +352,30 @@ def test_the_metadata_log_passes_as_it_is(version):
     relay = drive(engine, Unchanged(), Traffic(), principal="u", between_brokers=True, node_id=1)
     asked, told = metadata_log(version)
     Playbook(relay).client(asked).to_broker(asked).broker(told).to_client(told).idle()
+
+
+def test_a_plan_learns_what_the_broker_has_reported_and_what_the_follower_has_fetched() -> None:
+    """A throttled replica is in the broker's session while it is in sync, and only then: the limit is 0."""
+    lists = {HOT: {"leader.replication.throttled.replicas": "*"}}
+    quota = quotas(throttled(0, topics=lists), [1])[1]
+    engine = QuotaEngine([quota])
+    engine.configure(quota.shared.limits, LIMITED_AT)
+    names = Story().names
+    relay = drive(engine, Unchanged(), Traffic(), between_brokers=True, node_id=1, topic_names=names)
+    play = Playbook(relay)
+    all_of_it = {(HOT, 0): 70, (HOT, 1): 10, (COLD, 0): 5}
+    probes: dict[str, Any] = {"bounds": {(HOT, 0): 0, (HOT, 1): 0}, "max_wait_ms": 0}
+
+    def step(number: int, asked: Any, sent: Any, told: Any, **change: Any) -> None:
+        epoch = number - 1
+        ours, theirs = (OURS, THEIRS) if epoch else (0, 0)
+        play.client(fetch(number, asked, 17, session=(theirs, epoch), replica_id=2))
+        play.to_broker(fetch(number, sent, 17, session=(ours, epoch), replica_id=2, **change))
+        play.broker(fetched(number, told, 17, session_id=OURS))
+        play.to_client(fetched(number, told, 17, session_id=THEIRS))
+
+    step(1, all_of_it, all_of_it, {(HOT, 0): (70, b""), (HOT, 1): (70, b""), (COLD, 0): (5, b"")}, **probes)
+    step(2, {}, {(HOT, 0): 70}, {(HOT, 0): (80, b"")}, forgotten=((HOT, 1),))
+    step(3, {}, {}, {}, forgotten=((HOT, 0),))
+    step(4, {(HOT, 0): 80}, {(HOT, 0): 80}, {(HOT, 0): (80, b"")})
+    step(5, {}, {}, {})

@@ -27,6 +27,7 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
 from proxy.quota.identity import Identity
+from proxy.relay.fetch.follower_plans import FollowerPlans
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.partition import SessionPartition
 from proxy.wire.edit import i32
@@ -65,7 +66,10 @@ class FetchSession:
         self._unnamed: Final[dict[PartitionKey, SessionPartition]] = {}
         """The partitions whose topic names are not known yet, so that no quota could be asked."""
         self._changed: Final[dict[PartitionKey, SessionPartition]] = {}
-        """The partitions of which the broker's session has no entry, or an old one."""
+        """The partitions of which the broker's session has no entry, or an old one; without those that it
+        lacks because they are omitted.
+        """
+        self._plans: Final = FollowerPlans() if replica_id >= 0 else None
         self._forgotten: Final[dict[PartitionKey, None]] = {}
         """In order, the partitions that the broker's session has and the client's session no longer has."""
         self.watched: Final[dict[bytes, dict[int, Watermarks]]] = {}
@@ -103,6 +107,7 @@ class FetchSession:
             if item is not None:
                 item.fetch_offset = entry.fetch_offset
                 item.max_bytes = entry.max_bytes
+                self._note(item)
             self._changed[key] = partition
         for key in request.forgotten:
             self._forget(key)
@@ -127,9 +132,28 @@ class FetchSession:
             self._forgotten[key] = None
         self._changed.pop(key, None)
         self._unnamed.pop(key, None)
-        if self._candidates.pop(key, None) is not None and partition.item is not None:
+        if partition.item is not None:
             partition.item.end()
+            self._drop(key, partition.item)
         self._unwatch(key)
+
+    def _note(self, item: FetchItem) -> None:
+        """Note that something about an item has changed."""
+        if self._plans is not None:
+            self._plans.note(item)
+
+    def _drop(self, key: PartitionKey, item: FetchItem) -> None:
+        """Remove a candidate."""
+        del self._candidates[key]
+        if self._plans is not None:
+            self._plans.drop(item)
+
+    def reported(self, topic: bytes, number: int) -> None:
+        """Note that the broker has reported something about a partition."""
+        if self._plans is not None and self._candidates:
+            partition = self._candidates.get((topic, number))
+            if partition is not None and partition.item is not None:
+                self._plans.note(partition.item)
 
     @property
     def size(self) -> int:
@@ -180,11 +204,12 @@ class FetchSession:
                 watched.known = self._engine.known_watermarks
                 watched.topic = topic
                 watched.partition = key[1]
-            item = FetchItem(topic, key[1], self.replica_id, watched)
+            item = FetchItem(topic, key[1], self.replica_id, watched, key)
             item.fetch_offset = partition.entry.fetch_offset
             item.max_bytes = partition.entry.max_bytes
             partition.item = item
             self._candidates[key] = partition
+            self._note(item)
 
     def _reclassify(self) -> None:
         """Ask again about partitions, after limits have changed or topic names have become known."""
@@ -203,7 +228,7 @@ class FetchSession:
             if item is None:
                 self._classify(key, partition, None)
             elif not self._topics.find(key, self.version, self.replica_id, self._who):
-                del self._candidates[key]
+                self._drop(key, item)
                 partition.item = None
                 if self.replica_id < 0:
                     partition.marks = None
@@ -225,6 +250,9 @@ class FetchSession:
     def plan(self, now: float) -> FetchPlan:
         """Ask the quotas which partitions to omit."""
         self._reclassify()
+        if self._plans is not None:
+            any_items = len(self._candidates) > 0
+            return self._plans.plan(self._engine, self.replica_id, self._who, now, any_items=any_items)
         items = [partition.item for partition in self._candidates.values() if partition.item is not None]
         turn = self._turn % len(items) if items else 0
         plan = FetchPlan(self.replica_id, items[turn:] + items[:turn])
@@ -234,15 +262,17 @@ class FetchSession:
             self._turn = turn + _served(plan.items)
         return plan
 
+    def _decided(self) -> list[SessionPartition]:
+        """The candidates about which plans have decided since the last request to the broker."""
+        if self._plans is None:
+            return list(self._candidates.values())
+        return [self._candidates[key] for key in self._plans.decided]
+
     def nothing_left(self, plan: FetchPlan) -> bool:
         """Whether the plan omits all partitions of the client, and no watermarks have to be requested."""
         if plan.omitted == 0 or len(self._partitions) != plan.omitted:
             return False
-        for partition in self._candidates.values():
-            item = partition.item
-            if item is not None and item.marks.high_watermark == UNKNOWN and self._lacks_marks(partition):
-                return False
-        return True
+        return self._plans is None or not any(self._lacks_marks(each) for each in self._decided())
 
     def _lacks_marks(self, partition: SessionPartition) -> bool:
         """Whether an omitted partition is a follower's, and its watermarks have to be requested."""
@@ -258,39 +288,50 @@ class FetchSession:
         entries: dict[bytes, list[bytes]] = {}
         forgotten: dict[bytes, list[bytes]] = {}
         self.probes = 0
-        removed: list[PartitionKey] = []
-        for key, partition in self._candidates.items():
+        for partition in self._decided():
             item = partition.item
-            # What the broker's session lacks is among the changed ones, and stays there while it is omitted.
-            if item is None or (item.omitted and not partition.at_broker) or key in self._changed:
+            if item is None or item.key in self._changed:
                 continue
-            if item.omitted and not self._lacks_marks(partition):
-                removed.append(key)
-                partition.at_broker = False
-                forgotten.setdefault(key[0], []).append(i32(key[1]))
-            elif item.omitted or partition.most != item.bound:
-                self.probes += item.omitted
-                entries.setdefault(key[0], []).append(partition.raw(self.version))
-        requested: list[PartitionKey] = []
+            if item.omitted or not partition.at_broker or partition.most != item.bound:
+                self._tell(item.key, partition, entries, forgotten)
         for key, partition in self._changed.items():
-            item = partition.item
-            if item is not None and item.omitted:
-                if item.marks.high_watermark != UNKNOWN or not self._lacks_marks(partition):
-                    if partition.at_broker:
-                        partition.at_broker = False
-                        forgotten.setdefault(key[0], []).append(i32(key[1]))
-                    continue
-                self.probes += 1
-            entries.setdefault(key[0], []).append(partition.raw(self.version))
-            requested.append(key)
-        for key in requested:
-            del self._changed[key]
-        for key in removed:
-            self._changed[key] = self._partitions[key]
+            self._tell(key, partition, entries, forgotten)
+        self._told()
         for key in self._forgotten:
             forgotten.setdefault(key[0], []).append(i32(key[1]))
         self._forgotten.clear()
         return write_topics(self.version, entries, forgotten)
+
+    def _tell(
+        self,
+        key: PartitionKey,
+        partition: SessionPartition,
+        entries: dict[bytes, list[bytes]],
+        forgotten: dict[bytes, list[bytes]],
+    ) -> None:
+        """Add a partition to a request: its entry, or that the broker's session no longer has it."""
+        if not partition.omitted:
+            entries.setdefault(key[0], []).append(partition.raw(self.version))
+        elif self._lacks_marks(partition):
+            self._probe(partition)
+            entries.setdefault(key[0], []).append(partition.raw(self.version))
+        elif partition.at_broker:
+            partition.at_broker = False
+            forgotten.setdefault(key[0], []).append(i32(key[1]))
+
+    def _probe(self, partition: SessionPartition) -> None:
+        """Count a partition whose watermarks the request asks for. The next plan decides about it anew, even
+        if the broker does not report them.
+        """
+        self.probes += 1
+        if partition.item is not None:
+            self._note(partition.item)
+
+    def _told(self) -> None:
+        """Note that the request brings the broker's session in line with the last plan."""
+        self._changed.clear()
+        if self._plans is not None:
+            self._plans.decided.clear()
 
     def full(self, rewrite: FetchRewrite) -> bytes | None:
         """Return the topics of a request that names all partitions that the last plan includes, and those of
@@ -303,7 +344,7 @@ class FetchSession:
         added: dict[bytes, list[bytes]] = {}
         self.probes = 0
         self.unknown = 0
-        self._changed.clear()
+        self._told()
         for key, partition in self._partitions.items():
             item = partition.item
             offsets: Offsets | None = None
@@ -311,14 +352,12 @@ class FetchSession:
                 offsets = self._offsets(item, partition.entry)
             if offsets is not None:
                 partition.at_broker = False
-                self._changed[key] = partition
                 added.setdefault(key[0], []).append(empty_partition(self.version, key[1], offsets))
             elif self.replica_id < 0 and partition.omitted:
-                self._changed[key] = partition
                 self.unknown += 1
             else:
-                if self.replica_id >= 0 and partition.omitted:
-                    self.probes += 1
+                if partition.omitted:
+                    self._probe(partition)
                 entries.setdefault(key[0], []).append(partition.raw(self.version))
         rewrite.added_topics = len(added)
         rewrite.added = write_partitions(self.version, added)

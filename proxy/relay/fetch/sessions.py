@@ -34,7 +34,7 @@ from proxy.wire.fetch_request import (
     read_fetch_request,
     replica_id,
 )
-from proxy.wire.fetch_rewrite import FetchRewrite, fetch_response
+from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks, fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.reader import MAX_LENGTH
 from proxy.wire.views import RequestView
@@ -96,6 +96,12 @@ class SessionRewrite(FetchRewrite):
         self._fetches: Final = fetches
         self._session: Final = session
         self._full: Final = request.full
+
+    def marks(self, topic: bytes, partition: int) -> Watermarks | None:
+        found = super().marks(topic, partition)
+        if found is not None:
+            self._session.reported(topic, partition)
+        return found
 
     def opened(self) -> None:
         session = self._session
@@ -271,7 +277,7 @@ class FetchSessions:
                 return WAIT
             self._turn = None
         plan = session.plan(now)
-        pause = len(plan.items) * SECONDS_PER_PARTITION
+        pause = session.planned * SECONDS_PER_PARTITION if session.replica_id < 0 else 0.0
         self._plan_at = now + pause if pause >= LEAST_WAIT_SECONDS else 0.0
         rewrite = SessionRewrite(self, session, fetch.request)
         full = fetch.request.full
@@ -348,8 +354,8 @@ class FetchSessions:
                 session.broker_id = NO_SESSION
         replace(edits, Edit(request.topics_at, request.topics_end, topics))
         least = NO_BOUND
-        for item in plan.items:
-            if item.bound != NO_BOUND and not item.omitted and (least == NO_BOUND or item.bound < least):
+        for item in plan.bounded:
+            if not item.omitted and (least == NO_BOUND or item.bound < least):
                 least = item.bound
         if least != NO_BOUND:
             view.bounded = True

@@ -7,7 +7,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.fetch_plan import FetchItem, FetchPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
@@ -68,6 +68,27 @@ class Names(TopicNames):
         return topic_id.rstrip(b".").decode() in self.awaited
 
 
+class KnownItems(SessionState):
+    """The items of a follower's session."""
+
+    def __init__(self) -> None:
+        self.items: Final[dict[FetchItem, None]] = {}
+
+
+def every_item(plan: FetchPlan) -> list[FetchItem]:
+    """All items of the session of a plan, which decides anew about each."""
+    if plan.replica_id < 0:
+        return plan.items
+    state = plan.state
+    known = plan.state = state if isinstance(state, KnownItems) else KnownItems()
+    for item in plan.dropped:
+        known.items.pop(item, None)
+    for item in [item for item in known.items if item not in plan.items]:
+        plan.include(item)
+    known.items.update(dict.fromkeys(plan.items))
+    return list(known.items)
+
+
 class Omitting(Quota):
     """A quota that omits the partitions of HOT that a story names, until a given time."""
 
@@ -91,9 +112,10 @@ class Omitting(Quota):
         return topic in self.topics
 
     def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
-        self.plans.append([item.partition for item in plan.items])
-        self.items = plan.items
-        for item in plan.items:
+        items = every_item(plan)
+        self.plans.append([item.partition for item in items])
+        self.items = items
+        for item in items:
             self.seen[item.partition] = (item.fetch_offset, item.max_bytes, item.marks.high_watermark)
             until = START + self.until.get(item.partition, 0.0)
             if until > now:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.kind import Replication
 from proxy.quota.limits.enforcement import PACE
@@ -96,8 +96,15 @@ class Fetcher:
     began: list[float] = field(default_factory=list)
     """The time of the first bytes of each partition."""
     _due: FetchPlan | None = None
-    _turn: int = 0
+    _state: SessionState | None = None
+    _changed: list[FetchItem] = field(init=False)
+    """The items about which something has changed since the last plan."""
+    _copy_of: dict[FetchItem, Copy] = field(init=False)
     plans: int = 0
+
+    def __post_init__(self) -> None:
+        self._copy_of = {copy.item: copy for copy in self.copies}
+        self._changed = list(self._copy_of)
 
     def step(self, now: float, came: list[tuple[float, int]]) -> None:
         """Do what is due, and set `wakes_at` to the time of the next step."""
@@ -109,16 +116,14 @@ class Fetcher:
             if busy:
                 self.wakes_at = now + busy
                 return
-        items = [copy.item for copy in self.copies]
-        for copy in self.copies:
-            copy.item.fetch_offset = copy.offset
-        turn = self._turn % len(items)
-        plan = FetchPlan(self.follower, items[turn:] + items[:turn])
+        for item in self._changed:
+            item.fetch_offset = self._copy_of[item].offset
+        plan = FetchPlan(self.follower, self._changed, state=self._state)
         self.quota.plan_fetch(plan, self.who, now)
+        self._state = plan.state
+        self._changed = []
         self.plans += 1
-        served = [at for at, item in enumerate(plan.items) if not item.omitted and item.bound != NO_BOUND]
-        self._turn = turn + (served[-1] + 1 if served else 0)
-        if plan.omitted == len(items):
+        if plan.omitted == len(self.copies):
             self.wakes_at = max(plan.ask_again_at, now + 0.001)
         elif any(not copy.item.omitted and copy.left for copy in self.copies):
             self._due = plan
@@ -144,6 +149,7 @@ class Fetcher:
         if copy.broken:
             return
         copy.item.marks.high_watermark = copy.size // MESSAGE
+        self._changed.append(copy.item)
         bound = copy.item.max_bytes if copy.item.bound == NO_BOUND else copy.item.bound
         size = min(bound, copy.left)
         first = not response.items

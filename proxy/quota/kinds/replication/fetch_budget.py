@@ -16,8 +16,6 @@ class FetchBudget:
         self._now: Final = now
         self.exhausted: Final[dict[Throttle, float]] = {}
         """Throttles that lacked bytes for a replica, and when they will have them."""
-        self.exhausted_for: list[Throttle] | None = None
-        """The last replica's throttles, if all of them lacked bytes: others with this list lack them too."""
         self.left = UNLIMITED
         """If none of the last replica's throttles lacked bytes: the bytes that all of them have."""
         self.ready_at = now
@@ -43,5 +41,4 @@ class FetchBudget:
                 self.exhausted[throttle] = ready
             lacking.append(throttle)
             self.ready_at = max(self.ready_at, ready)
-        self.exhausted_for = replica.throttles if len(lacking) == len(replica.throttles) else None
         return lacking

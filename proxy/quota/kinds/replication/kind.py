@@ -24,15 +24,16 @@ broker is asked for its high watermark without records, and responds at once (pr
 after a restart of the proxy or of a follower, replicas that are in sync wait for one fetch at most.
 """
 
-from typing import Final, final
+from typing import Final, cast, final
 
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.state import ReplicationState, Waiter
 from proxy.quota.kinds.replication.throttle import Throttle
+from proxy.quota.kinds.replication.waiting_replicas import WaitingReplicas
 from proxy.quota.limits.config_keys import (
     FOLLOWER_THROTTLED,
     FOLLOWER_THROTTLED_RATE,
@@ -52,8 +53,6 @@ PIECE_BYTES: Final = 64 << 10
 """The smallest grant of a fetch's second and later replicas. Each replica in a response costs the broker a
 read, so smaller pieces would make a fetch of many replicas slow; larger ones would make the rate less
 even."""
-SEE_AGAIN_SECONDS: Final = 0.5
-"""For how long a plan takes an omitted replica for unchanged without noting that its follower fetches it."""
 FORGET_SECONDS: Final = 60.0
 """A follower fetches each of its replicas at least every replica.fetch.wait.max.ms (0.5 s): one not seen for
 a minute is gone, or has another leader."""
@@ -116,44 +115,57 @@ class Replication(Quota):
         before = self._take_back(who, now)
         if before is not None:
             before.end()
-        waiting: list[Replica] = []
-        items: list[FetchItem] = []
-        generation = self._shared.generation
-        for item in plan.items:
-            state = item.state
-            if (
-                isinstance(state, Replica)
-                and state.omitted_since > 0.0
-                and state.offset == item.fetch_offset
-                and state.high_watermark == item.marks.high_watermark
-                and state.generation == generation
-                and state.leader_id == self.node_id
-                and now - state.seen_at < SEE_AGAIN_SECONDS
-                and not state.forgotten
-            ):
-                # Nearly all replicas of a large move: omitted by the last plan, and unchanged since.
-                waiting.append(state)
-                items.append(item)
-                continue
-            replica = self._replica(item, now)
-            if not replica.throttles:
-                replica.omitted_since = 0.0
-                continue
-            replica.in_sync = replica.caught_up
-            if replica.in_sync:
-                replica.behind_since = replica.omitted_since = 0.0
-            else:
-                if replica.behind_since == 0.0:
-                    replica.behind_since = now
-                waiting.append(replica)
-                items.append(item)
-        if not waiting:
+        state = plan.state
+        session = state if isinstance(state, WaitingReplicas) else WaitingReplicas()
+        plan.state = session
+        decided = self._decide_about(plan, session, now)
+        for item in decided:
+            self._look_at(item, session, now)
+        session.seen_at = now
+        if session.size == 0:
             return
         waiter = self._shared.waiter(who)
         waiter.fetches(now)
-        self._share_out(plan, items, waiting, who, waiter, now)
+        self._share_out(plan, session, who, waiter, now)
+        self._omit(plan, session, decided, now)
 
-    def _replica(self, item: FetchItem, now: float) -> Replica:
+    def _decide_about(self, plan: FetchPlan, session: WaitingReplicas, now: float) -> list[FetchItem]:
+        """Return the items about which a plan decides anew. Those that got bytes last take turns, so they are
+        the first to join at the end of a queue.
+        """
+        for item in plan.dropped:
+            session.drop(item)
+        generation = self._shared.generation
+        if session.generation == generation and now - session.seen_at < FORGET_SECONDS:
+            again = session.take_again()
+        else:
+            again = session.start_anew()
+            session.generation = generation
+        for item in again:
+            plan.include(item)
+        if not again:
+            return plan.items
+        known = set(again)
+        return again + [item for item in plan.items if item not in known]
+
+    def _look_at(self, item: FetchItem, session: WaitingReplicas, now: float) -> None:
+        """Take what has changed of a replica, and have it wait if it is throttled and not in sync."""
+        replica = self._replica(item, session, now)
+        if not replica.throttles:
+            replica.omitted_since = 0.0
+            session.leave(item)
+            return
+        replica.in_sync = replica.caught_up
+        if replica.in_sync:
+            replica.behind_since = replica.omitted_since = 0.0
+            session.leave(item)
+            return
+        if replica.behind_since == 0.0:
+            replica.behind_since = now
+        paced = self._shared.limits.settings.algorithm.paced
+        session.wait(item, replica.throttles, paced and replica.starts)
+
+    def _replica(self, item: FetchItem, session: WaitingReplicas, now: float) -> Replica:
         shared = self._shared
         state = item.state
         if isinstance(state, Replica) and not state.forgotten:
@@ -161,6 +173,7 @@ class Replication(Quota):
         else:
             replica = shared.replica((item.replica_id, item.topic, item.partition), now)
             item.state = replica
+        replica.enter(session, item)
         if replica.leader_id != self.node_id or replica.generation != shared.generation:
             replica.leader_id, replica.generation = self.node_id, shared.generation
             replica.throttles = shared.enforced_throttles(
@@ -170,51 +183,66 @@ class Replication(Quota):
         return replica
 
     def _share_out(
-        self,
-        plan: FetchPlan,
-        items: list[FetchItem],
-        replicas: list[Replica],
-        who: Identity,
-        waiter: Waiter,
-        now: float,
+        self, plan: FetchPlan, session: WaitingReplicas, who: Identity, waiter: Waiter, now: float
     ) -> None:
-        """Grant bytes to as many replicas as there are bytes for, in order, and omit the others."""
+        """Grant bytes to as many replicas as there are bytes for, in order."""
         grants = Grants(now)
-        paced = self._shared.limits.settings.algorithm.paced
         budget = FetchBudget(self._shared.ahead(waiter, now), now)
-        starts = _starts(items, replicas, waiter, now)
+        session.open()
+        # The first that has not started goes before all others, so that they cannot starve it.
+        first = session.next_new()
+        starts = 0 if first is None else _starts(first.throttles, waiter, now)
+        if starts == 0:
+            first = None
         # Those that wait for their start leave the bytes to the others.
-        served = len(replicas) - (max(_new(replicas) - starts, 0) if paced else 0)
-        start_at = waiter.start_at(now)
-        for at, replica in enumerate(replicas):
-            item = items[at]
-            new = paced and replica.bytes == 0
-            if new and starts == 0:
-                plan.omit(item, start_at)
-                if replica.omitted_since == 0.0:
-                    replica.omit([], now)
+        served = session.size - max(session.new - starts, 0)
+        while True:
+            queue = session.next() if first is None else first
+            if queue is None:
+                break
+            first = None
+            if queue.new and starts == 0:
+                queue.closed = True
+                plan.ask_at(waiter.start_at(now))
                 continue
-            if replica.throttles is budget.exhausted_for and replica.omitted_since > 0.0:
-                # As the replica before: its throttles have counted this time, and plan.omit() has its end.
-                plan.omit(item, plan.ask_again_at)
+            item = queue.first
+            replica = cast("Replica", item.state)
+            queue.lacking = budget.lacking(replica, PIECE_BYTES if grants.replicas else 0)
+            if queue.lacking:
+                queue.closed = True
+                plan.ask_at(budget.ready_at)
                 continue
-            lacking = budget.lacking(replica, PIECE_BYTES if grants.replicas else 0)
-            if lacking:
-                plan.omit(item, budget.ready_at)
-                replica.omit(lacking, now)
-                continue
-            replica.omitted_since = 0.0
-            if new:
+            if queue.new:
                 waiter.start(now)
                 starts -= 1
+            if item.omitted:
+                plan.include(item)
+            replica.omitted_since = 0.0
             share = max(budget.left / max(served, 1), PIECE_BYTES)
             served -= 1
             self._grant(plan, item, replica, min(budget.left, share, item.max_bytes), grants, now)
+            session.leave(item)
+            session.again[item] = None
+            queue.closed = len(queue.places) == 0
         waiter.throttles = list(budget.exhausted)
         waiter.ready_at = min(budget.exhausted.values(), default=now)
         if grants.replicas:
             self._grants[who] = grants
             waiter.served_at = now
+
+    def _omit(self, plan: FetchPlan, session: WaitingReplicas, decided: list[FetchItem], now: float) -> None:
+        """Omit the replicas that still wait. Most of them have been omitted before."""
+        plan.omit_more(session.size)
+        for queue in session.queues:
+            if queue.places:
+                for throttle in queue.lacking:
+                    throttle.count_omission(now)
+        for item in decided:
+            queue_of = session.queue_of(item)
+            if queue_of is not None:
+                item.omitted = True
+                replica = cast("Replica", item.state)
+                replica.omit(queue_of.lacking, now)
 
     def _grant(
         self,
@@ -226,10 +254,8 @@ class Replication(Quota):
         now: float,
     ) -> None:
         granted = min(replica.fit(size), item.max_bytes)
-        plan.bound(item, granted)
-        if item.bound == NO_BOUND:
-            # NO_BOUND would mean that the replica was not served: the next plan would start with it again.
-            item.bound = item.max_bytes
+        # With a bound of its own, the replica counts as served.
+        plan.grant(item, granted)
         replica.granted = granted
         grants.replicas.append(replica)
         for throttle in replica.throttles:
@@ -293,30 +319,12 @@ class Replication(Quota):
                 gone.end()
 
 
-def _starts(items: list[FetchItem], replicas: list[Replica], waiter: Waiter, now: float) -> int:
-    """Return how many replicas may start. If any may, the first that has not started moves to the front, so
-    that the others cannot starve it.
-    """
-    for at, replica in enumerate(replicas):
-        if not replica.starts:
-            continue
-        spare = True
-        for throttle in replica.throttles:
-            spare = spare and throttle.has_spare(now)
-        starts = waiter.starts(now, spare)
-        if starts > 0:
-            items.insert(0, items.pop(at))
-            replicas.insert(0, replicas.pop(at))
-        return starts
-    return 0
-
-
-def _new(replicas: list[Replica]) -> int:
-    """The number of replicas that have not started."""
-    count = 0
-    for replica in replicas:
-        count += replica.bytes == 0
-    return count
+def _starts(throttles: list[Throttle], waiter: Waiter, now: float) -> int:
+    """Return how many replicas with these throttles may start."""
+    spare = True
+    for throttle in throttles:
+        spare = spare and throttle.has_spare(now)
+    return waiter.starts(now, spare)
 
 
 def _learn(grants: Grants, items: list[Item]) -> None:

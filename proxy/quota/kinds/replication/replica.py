@@ -2,7 +2,7 @@
 
 from typing import Final, final
 
-from proxy.quota.fetch_plan import FetchItem, ItemState
+from proxy.quota.fetch_plan import FetchItem, ItemState, SessionState
 from proxy.quota.kinds.replication.throttle import Throttle
 from proxy.wire.fetch_rewrite import UNKNOWN
 
@@ -10,6 +10,16 @@ ReplicaKey = tuple[int, str, int]
 """The follower's node id, topic, and partition."""
 MEASURE_SECONDS: Final = 10.0
 """Between two measurements of the inbound rate: long enough to smooth bursts of producers."""
+
+
+class FollowerSession(SessionState):
+    """The session in which a follower fetches replicas: each of its fetches is a fetch of all of them."""
+
+    def __init__(self) -> None:
+        self.seen_at = 0.0
+        """The time of the last plan."""
+        self.again: Final[dict[FetchItem, None]] = {}
+        """The items about which the next plan decides anew, though the session reports no change."""
 
 
 @final
@@ -32,7 +42,10 @@ class Replica(ItemState):
         """The time since which it is omitted from fetches; 0.0 if it is not."""
         self.behind_since = 0.0
         """The time since which it is throttled and not in sync; 0.0 if it is not."""
-        self.seen_at = now
+        self._seen_at = now
+        self._session: FollowerSession | None = None
+        """The last session in which the follower fetched it, while the session has it, and its item there."""
+        self._item: FetchItem | None = None
         self.offset = 0
         self.high_watermark = UNKNOWN
         self.batch_bytes = 0
@@ -45,6 +58,27 @@ class Replica(ItemState):
         self._measured_at = now
         self._measured_watermark = UNKNOWN
         self._inbound = 0.0
+
+    @property
+    def seen_at(self) -> float:
+        """When its follower last fetched it."""
+        return self._seen_at if self._session is None else self._session.seen_at
+
+    def enter(self, session: FollowerSession, item: FetchItem) -> None:
+        """Note that the follower fetches it in this session. If another session has it, too, the values of
+        this object change, so the next plan of that session decides about it anew.
+        """
+        if self._session is not None and self._item is not None and self._session is not session:
+            self._session.again[self._item] = None
+        self._session = session
+        self._item = item
+
+    def leave(self, item: FetchItem) -> None:
+        """Note that a session no longer has an item of the replica."""
+        if self._item is item:
+            self._seen_at = self.seen_at
+            self._session = None
+            self._item = None
 
     @property
     def caught_up(self) -> bool:
@@ -77,7 +111,6 @@ class Replica(ItemState):
     def see(self, item: FetchItem, now: float) -> None:
         """Take the values of a fetch by its follower."""
         marks = item.marks
-        self.seen_at = now
         if item.fetch_offset < self.offset or self._first_offset == UNKNOWN:
             # Its log was truncated, or created again.
             self._first_offset = item.fetch_offset

@@ -1,0 +1,158 @@
+"""`python -m bench.replication_plans`: the CPU of a follower's fetch while throttled replicas wait for bytes.
+
+A relay gets the requests of one follower and the responses of its leader, without sockets. In each fetch,
+some in-sync replicas have new records, as with producers on the same brokers, and a number of throttled
+replicas waits for bytes that the throttle does not have. CPU times are those of the thread, so other work on
+the machine changes them little. The output says whether the compiled or the interpreted sources ran.
+"""
+
+import argparse
+import time
+from typing import Final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.kinds.replication import kind
+from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import Resources
+from proxy.relay.counters.traffic import Traffic
+from proxy.relay.relay import Relay
+from proxy.relay.settings import RelaySettings
+from proxy.wire.addresses import Unchanged
+from proxy.wire.api_keys import FETCH
+from proxy.wire.edit import i16, i32, i64
+from proxy.wire.fetch_request import write_topics
+from proxy.wire.fetch_rewrite import empty_partition, fetch_response, write_partitions
+from proxy.wire.topic_names import TopicNames
+
+VERSION: Final = 18
+FOLLOWER: Final = 2
+SESSION: Final = 12345
+MOVED: Final = b"moved".ljust(16)
+STEADY: Final = b"steady".ljust(16)
+ACTIVE: Final = 20
+"""In-sync replicas with new records in each fetch."""
+BEHIND: Final = 1000
+"""The high watermark of the replicas that wait; they are at offset 0."""
+BETWEEN_FETCHES: Final = 0.002
+BEFORE: Final = 200
+
+
+class Names(TopicNames):
+    """Topic ids are padded names."""
+
+    def look_up(self, topic_id: bytes) -> str:
+        return topic_id.rstrip().decode()
+
+
+def entry(partition: int, offset: int) -> bytes:
+    """A partition of a request."""
+    return i32(partition) + i32(1) + i64(offset) + i32(1) + i64(0) + i32(1 << 20) + b"\0"
+
+
+def request(number: int, session: tuple[int, int], topics: dict[bytes, list[bytes]]) -> bytes:
+    """A follower's Fetch."""
+    state = i32(FOLLOWER) + i64(-1) + b"\0"
+    body = (
+        i16(FETCH) + i16(VERSION) + i32(number) + i16(-1) + b"\0"
+        + i32(500) + i32(1) + i32(10 << 20) + b"\0" + i32(session[0]) + i32(session[1])
+        + write_topics(VERSION, topics, {})
+        + b"\1" + b"\1\1" + bytes([len(state)]) + state
+    )  # fmt: skip
+    return i32(len(body)) + body
+
+
+def response(number: int, topics: dict[bytes, list[bytes]]) -> bytes:
+    """The leader's response."""
+    written = write_partitions(VERSION, topics)
+    return fetch_response(VERSION, number, session_id=SESSION, topics=len(topics), written=written)
+
+
+def reported(partition: int, high_watermark: int) -> bytes:
+    """A partition of a response."""
+    return empty_partition(VERSION, partition, (high_watermark, high_watermark, 0))
+
+
+class Follower:
+    """One connection. The leader's throttle has a rate of 0."""
+
+    def __init__(self, throttled: int) -> None:
+        topics = {"moved": {"leader.replication.throttled.replicas": "*"}}
+        brokers = {"1": {"leader.replication.throttled.rate": "0"}}
+        quota = kind.Replication()
+        quota.join(1, [])
+        engine = QuotaEngine([quota])
+        engine.configure(Limits({}, resources=Resources(topics, brokers)), 1000.0)
+        settings = RelaySettings(max_frame_bytes=100 << 20, between_brokers=True, topic_names=Names())
+        self.relay: Final = Relay(
+            engine, Unchanged(), Traffic(), settings, principal="u", client_address="127.0.0.1", node_id=1
+        )
+        self.now = 1000.0
+        self.number = 0
+        self.offset = 0
+        self.theirs = 0
+        asked = {STEADY: [entry(partition, 0) for partition in range(ACTIVE)]}
+        told = {STEADY: [reported(partition, 0) for partition in range(ACTIVE)]}
+        if throttled:
+            asked[MOVED] = [entry(partition, 0) for partition in range(throttled)]
+            told[MOVED] = [reported(partition, BEHIND) for partition in range(throttled)]
+        self.exchange((0, 0), asked, told)
+        self.fetch(1)
+        omitted = sum(replica.omitted_since > 0.0 for replica in quota.shared.replicas.values())
+        if omitted != throttled:
+            raise RuntimeError(f"{omitted} replicas wait, not {throttled}")
+
+    def exchange(
+        self, session: tuple[int, int], asked: dict[bytes, list[bytes]], told: dict[bytes, list[bytes]]
+    ) -> None:
+        """Send a request, and get the response to it."""
+        self.number += 1
+        relay = self.relay
+        relay.receive_from_client(request(self.number, session, asked), self.now)
+        if not relay.output.to_broker:
+            raise RuntimeError("the relay has forwarded no request")
+        relay.broker_took_all()
+        self.now += BETWEEN_FETCHES / 2
+        relay.receive_from_broker(response(self.number, told), self.now)
+        got = b"".join(relay.output.to_client)
+        if not got:
+            raise RuntimeError("the relay has forwarded no response")
+        if not self.theirs:
+            self.theirs = int.from_bytes(got[15:19], "big")
+        self.now += BETWEEN_FETCHES / 2
+
+    def fetch(self, epoch: int) -> None:
+        """One incremental fetch of the replicas that have got records."""
+        self.offset += 1
+        asked = {STEADY: [entry(partition, self.offset) for partition in range(ACTIVE)]}
+        told = {STEADY: [reported(partition, self.offset + 1) for partition in range(ACTIVE)]}
+        self.exchange((self.theirs, epoch), asked, told)
+
+
+def measure(throttled: int, fetches: int) -> float:
+    """CPU microseconds of a fetch."""
+    follower = Follower(throttled)
+    for epoch in range(2, BEFORE):
+        follower.fetch(epoch)
+    began = time.thread_time()
+    for epoch in range(BEFORE, BEFORE + fetches):
+        follower.fetch(epoch)
+    return (time.thread_time() - began) / fetches * 1e6
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m bench.replication_plans", description=__doc__)
+    parser.add_argument("--throttled", type=int, nargs="+", default=[0, 400, 4000, 40_000])
+    parser.add_argument("--fetches", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3, help="the best one counts")
+    parser.add_argument("--quick", action="store_true", help="only show that it runs")
+    options = parser.parse_args()
+    fetches, rounds = (20, 1) if options.quick else (options.fetches, options.rounds)
+    print(f"{'compiled' if kind.__file__.endswith('.so') else 'interpreted'}, {ACTIVE} replicas with records")
+    for throttled in options.throttled:
+        found = min(measure(throttled, fetches) for _ in range(rounds))
+        print(f"{throttled:6} throttled replicas that wait: {found:8.0f} us a fetch", flush=True)
+
+
+if __name__ == "__main__":
+    main()

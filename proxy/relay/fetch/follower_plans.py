@@ -1,0 +1,55 @@
+"""FollowerPlans: the plans of a follower's session. Each is about what has changed since the last one.
+
+A follower sends a fetch every few milliseconds while other replicas of its session are in sync, and thousands
+of throttled replicas may wait meanwhile. A plan of all of them would take milliseconds.
+"""
+
+from typing import Final, final
+
+from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_plan import FetchItem, FetchPlan, SessionState
+from proxy.quota.identity import Identity
+from proxy.wire.fetch_request import PartitionKey
+
+
+@final
+class FollowerPlans:
+    """The plans of one session."""
+
+    def __init__(self) -> None:
+        self.decided: Final[dict[PartitionKey, None]] = {}
+        """The partitions about which plans have decided since the last request to the broker."""
+        self._changed: Final[dict[FetchItem, None]] = {}
+        """The items about which something has changed since the last plan: new ones, those that a request of
+        the follower names, and those about which the broker has reported something.
+        """
+        self._dropped: Final[list[FetchItem]] = []
+        """The items that the session no longer has since the last plan."""
+        self._state: SessionState | None = None
+
+    def note(self, item: FetchItem) -> None:
+        """Note that something about an item has changed."""
+        self._changed[item] = None
+
+    def drop(self, item: FetchItem) -> None:
+        """Note that the session no longer has an item."""
+        self._changed.pop(item, None)
+        self.decided.pop(item.key, None)
+        self._dropped.append(item)
+
+    def plan(
+        self, engine: QuotaEngine, replica_id: int, who: Identity, now: float, *, any_items: bool
+    ) -> FetchPlan:
+        """Ask the quotas. `any_items`: whether the session has items; without any, quotas keep nothing."""
+        plan = FetchPlan(replica_id, list(self._changed), list(self._dropped), self._state)
+        self._changed.clear()
+        self._dropped.clear()
+        self._state = None
+        if any_items:
+            engine.plan_fetch(plan, who, now)
+            self._state = plan.state
+        for item in plan.items:
+            self.decided[item.key] = None
+        for item in plan.included:
+            self.decided[item.key] = None
+        return plan
