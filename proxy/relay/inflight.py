@@ -154,14 +154,24 @@ class InFlight:
         that it responds to, and mute the client. `request`: None if no quota needs it.
         """
         if request is not None:
-            view = ResponseView(request.api_version, False, WITHHELD)
-            view.service_seconds = LOCAL_SECONDS + partitions * LOCAL_PARTITION_SECONDS
-            verdict = self._engine.charge(request, view, exchange.client, now, exchange.throttled_until)
-            if verdict.throttle_seconds > 0.0:
-                exchange.throttle(now + verdict.throttle_seconds, now)
-                self.throttle(verdict, exchange.client, now)
-                self.count_throttle(exchange)
+            self._charge_fixed(exchange, request, partitions, now)
         self.add(exchange)
+
+    def charge_login(self, request: RequestView | None, now: float) -> None:
+        """Charge the message of a login that has been appended last, and mute the client: the client has
+        logged in before, and a broker responds to any number of such messages.
+        """
+        if request is not None and self._last is not None:
+            self._charge_fixed(self._last, request, 0, now)
+
+    def _charge_fixed(self, exchange: Exchange, request: RequestView, partitions: int, now: float) -> None:
+        view = ResponseView(request.api_version, False, WITHHELD)
+        view.service_seconds = LOCAL_SECONDS + partitions * LOCAL_PARTITION_SECONDS
+        verdict = self._engine.charge(request, view, exchange.client, now, exchange.throttled_until)
+        if verdict.throttle_seconds > 0.0:
+            exchange.throttle(now + verdict.throttle_seconds, now)
+            self.throttle(verdict, exchange.client, now)
+            self.count_throttle(exchange)
 
     def add_login(self, exchange: Exchange) -> None:
         """Append a message of a login. The relay reads no further request before the response has arrived."""

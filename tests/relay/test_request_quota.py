@@ -1,6 +1,7 @@
 """The request quota: what each request took the broker, charged on its response, whoever reads it."""
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.limits import Limits
@@ -19,7 +20,8 @@ from tests.support.messages.exchanges import (
     responded,
 )
 from tests.support.messages.kio_messages import Ports
-from tests.support.stories.logging_in import STRICT
+from tests.support.messages.logins import handshake, handshaken, message, replied
+from tests.support.stories.logging_in import ALICE, STRICT, begin, step
 from tests.support.stories.playbook import (
     EVERYONE,
     START,
@@ -223,6 +225,40 @@ def test_a_fetch_that_the_proxy_answers_costs_request_time():
     one.client(fetch(1)).broker(fetched(1, size=5000))
     other.client(fetch(1)).at(0.5).to_broker()
     assert other.relay.take_to_client()
+    (used,) = [bucket.used for bucket in limits.live() if bucket.quota == "request_percentage"]
+    assert used == pytest.approx(100.0 * LOCAL_SECONDS, rel=0.2)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_flood_of_logins_after_the_login_gets_its_share(mechanism):
+    """A broker responds with ILLEGAL_SASL_STATE to any number of them, and the session goes on."""
+    relay = drive(engine(TENTH), Ports(), Traffic(), login=STRICT)
+    told = Playbook(relay)
+    begin(told, "PLAIN")
+    step(told, 2, ALICE, b"")
+    told.unmuted()
+    now, number = START, 2
+    while now < START + 20.0:
+        if relay.client_muted:
+            now = max(now, relay.next_timer)
+            relay.handle_timer(now)
+            continue
+        number += 1
+        asked = handshake(number, mechanism) if number % 2 else message(number, b"x")
+        relay.receive_from_client(asked, now)
+        assert relay.take_to_broker()
+        illegal = ErrorCode.illegal_sasl_state
+        rejected = handshaken(number, 1, illegal) if number % 2 else replied(number, b"", 2, illegal)
+        relay.receive_from_broker(rejected, now)
+        assert b"".join(relay.take_to_client()) == rejected
+    assert 1.9 < (number - 2) * LOCAL_SECONDS <= 0.1 * (20.0 + 1.0) + LOCAL_SECONDS
+
+
+def test_a_login_that_the_proxy_does_not_know_costs_little():
+    """A broker delays its response to a failed login."""
+    limits = engine(TENTH)
+    told = Playbook(drive(limits, Ports(), Traffic()))
+    told.client(handshake(1, "PLAIN")).at(0.5).broker(handshaken(1)).unmuted()
     (used,) = [bucket.used for bucket in limits.live() if bucket.quota == "request_percentage"]
     assert used == pytest.approx(100.0 * LOCAL_SECONDS, rel=0.2)
 

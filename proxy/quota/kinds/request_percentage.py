@@ -18,8 +18,10 @@ controller's in CreateTopics. It excludes waits that the client requested:
                           maximum of such a Fetch.
 
 Requests of all APIs are charged when their response arrives. As in Kafka, followers, requests between
-brokers, authentication, and Produce with acks=0 are exempt; if a quota by topic makes the proxy await the
-response to such a Produce, it is charged.
+brokers, logins, and Produce with acks=0 are exempt; if a quota by topic makes the proxy await the response to
+such a Produce, it is charged. After its login, a client's SaslHandshake and SaslAuthenticate cost 50
+microseconds at most: Kafka charges those that are no re-authentication. Where the proxy does not know the
+login, each of them costs that.
 
 The CPU time of the proxy's own work on a request that it intercepts, such as AlterClientQuotas, is charged in
 addition, as Kafka charges that of its threads. Any other request that the proxy answers itself (a fetch
@@ -62,19 +64,20 @@ REQUEST_PERCENTAGE: Final = "request_percentage"
 
 _FETCHES: Final = (FETCH, SHARE_FETCH)
 _GROUP_APIS: Final = (JOIN_GROUP, SYNC_GROUP)
+_LOGIN_APIS: Final = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
 _EXEMPT: Final = (
     LEADER_AND_ISR,
     STOP_REPLICA,
     UPDATE_METADATA,
     CONTROLLED_SHUTDOWN,
-    SASL_HANDSHAKE,
     WRITE_TXN_MARKERS,
-    SASL_AUTHENTICATE,
 )
 API_KEYS: Final = tuple([api_key for api_key in range(END) if api_key not in _EXEMPT])
 _PERCENT: Final = 100.0
 _MAY_HAVE_WAITED_SECONDS: Final = 0.01
 """The maximum charge for a small response, if it is unknown how long the broker waited for other machines."""
+_LOGIN_SECONDS: Final = 50e-6
+"""A broker delays its response to a failed login."""
 _PER_REQUEST_BYTE: Final = 200e-9
 """A broker works for 1 to 2 s on a fetch of 300,000 partitions that it does not have, which is 8 MB."""
 _PER_RESPONSE_BYTE: Final = 1e-9
@@ -133,6 +136,8 @@ def _busy_seconds(request: RequestView, response: ResponseView) -> float:
         return seconds - asked if seconds >= asked else min(seconds, _most(request, response))
     if api_key in _GROUP_APIS:
         return min(seconds, _most(request, response))
+    if api_key in _LOGIN_APIS:
+        return min(seconds, _LOGIN_SECONDS)
     return seconds
 
 

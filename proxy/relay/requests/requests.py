@@ -247,6 +247,8 @@ class Requests:
                 self._read_body(frame, reader, header, client, api, now)
         elif self._authentication is not None and self._authentication.takes(frame, header, reader, client):
             self._output.send_to_broker(frame.pieces)
+            if self._authentication.done:
+                self._in_flight.charge_login(self._parser.unread(frame, header, client), now)
         else:
             request = self._parser.unread(frame, header, client)
             if self.interception.covers(header.api_key):

@@ -140,9 +140,9 @@ def test_fetches_of_followers_are_not_planned(replica_id):
     assert quota.live() == []
 
 
-def test_every_api_is_charged_but_for_authentication_and_brokers_among_themselves():
+def test_every_api_is_charged_but_for_brokers_among_themselves():
     excluded = [api_key for api_key in range(100) if api_key not in KIND.api_keys]
-    assert excluded == [4, 5, 6, 7, 17, 27, 36]
+    assert excluded == [4, 5, 6, 7, 27]
     engine = QuotaEngine([KIND.build()])
     assert not engine.covers(METADATA)
     engine.configure(limits(), 0.0)
