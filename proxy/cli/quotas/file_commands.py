@@ -180,7 +180,13 @@ def _confirm(changes: Sequence[QuotaChange], *, ask: bool) -> None:
         click.echo(str(change), err=True)
     if removed and ask:
         entities = len({change.entity for change in removed})
-        click.confirm(f"Remove {len(removed)} quotas of {entities} entities?", abort=True, err=True)
+        try:
+            confirmed = click.confirm(f"Remove {len(removed)} quotas of {entities} entities?", err=True)
+        except click.Abort:  # no terminal, or Ctrl-C
+            confirmed = False
+            click.echo(err=True)
+        if not confirmed:
+            raise QuotaProxyError("nothing has changed; to remove quotas without this question, pass --yes")
 
 
 def _write(out: Path, text: str) -> None:

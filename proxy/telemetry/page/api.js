@@ -11,7 +11,17 @@ let token = sessionStorage.getItem("token") || "";
 
 async function read(page) {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  return fetch(page, { headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
+  return request(page, { headers, cache: "no-store" }, TIMEOUT_MS);
+}
+
+// The response; throws an Error with a sentence instead of the browser's own words.
+async function request(page, options, timeout) {
+  try {
+    return await fetch(page, { ...options, signal: AbortSignal.timeout(timeout) });
+  } catch (error) {
+    const late = error.name === "TimeoutError";
+    throw new Error(late ? `The proxy does not respond within ${timeout / 1000} s` : "The proxy cannot be reached");
+  }
 }
 
 // The JSON of a page; throws an Error with the proxy's reason.
@@ -26,9 +36,7 @@ async function readJson(page) {
 async function sendChange(change) {
   const headers = { "Content-Type": "application/json" };
   if (token) headers.Authorization = `Bearer ${token}`;
-  const response = await fetch("api/change", {
-    method: "POST", headers, body: JSON.stringify(change), signal: AbortSignal.timeout(CHANGE_TIMEOUT_MS),
-  });
+  const response = await request("api/change", { method: "POST", headers, body: JSON.stringify(change) }, CHANGE_TIMEOUT_MS);
   const body = await response.json().catch(() => ({}));
   if (response.status === 401) {
     askForToken(token ? "The proxy does not accept this token." : "A change needs the token.");

@@ -69,7 +69,7 @@ async function update() {
 
 function refresh() {
   return update().catch((error) => {
-    if (element("login").hidden) showState(`The proxy does not respond; the page shows the last response. ${error.message}`, false, []);
+    if (element("login").hidden) showState(`${error.message}; the page shows the last response`, false, []);
   });
 }
 

@@ -21,7 +21,7 @@ async function updateProcess() {
   ];
   if (process.sharing) {
     facts.push(["Processes that share limits", process.sharing.instances]);
-    facts.push(["Age of what is known of the others", `${process.sharing.lag_seconds.toFixed(1)} s${process.sharing.degraded ? "; the topic is unavailable" : ""}`]);
+    if (process.sharing.instances > 1 || process.sharing.degraded) facts.push(["Age of what is known of the others", `${process.sharing.lag_seconds.toFixed(1)} s${process.sharing.degraded ? "; the topic is unavailable" : ""}`]);
   }
   element("process-facts").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", String(value))]));
   element("listeners").replaceChildren(...process.listeners.map((each) => tableRow([

@@ -135,7 +135,7 @@ function drawUse(paused) {
     return tr;
   }));
   const throttled = rows.filter((each) => each.throttled).length;
-  const more = found.length > shown.length ? `; ${found.length - shown.length} more match the search` : "";
+  const more = found.length > shown.length ? `; the first ${shown.length} of ${found.length} are shown` : "";
   element("summary").textContent = updated === null ? "" :
     `${rows.length} buckets, ${throttled} throttled${more}; ${paused ? "paused at" : "at"} ${updated.toLocaleTimeString()}`;
   for (const th of element("columns").children) {

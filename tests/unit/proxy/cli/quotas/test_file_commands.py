@@ -137,6 +137,7 @@ def test_prune_asks_for_confirmation(typed: str, filled: FakeBroker, file: Path)
     result = quotas(filled, "import", str(file), "--prune", input=typed)
     assert result.exit_code == 1
     assert "3 quotas of 3 entities" in result.stderr
+    assert "--yes" in result.stderr
     assert filled.quotas == QUOTAS
 
 

@@ -99,6 +99,10 @@ async def test_a_quota_is_explained_set_and_returned_to_the_file_in_a_browser() 
         await page.fill("#change-value", "77")
         await page.click("#change button[value=set]")
         await page.wait_for("document.querySelector('#login').hidden === false")
+        await page.wait_for(
+            "document.querySelector('#change-result').innerText.includes('Nothing has changed')"
+        )
+        assert await page.run("document.activeElement.id") == "token"
         assert kit.log.records == []
         await page.fill("#token", "t0ken")
         await page.click("#login button")
@@ -132,6 +136,8 @@ async def test_a_quota_is_explained_set_and_returned_to_the_file_in_a_browser() 
         shares = "document.querySelector('#shares td.layers').textContent"
         await page.wait_for(f"{shares} === 'proxy-b 750 B, proxy-a 250 B'")
         await page.wait_for("document.documentElement.scrollWidth === 320")
+        await server.close()
+        await page.wait_for("element('state').textContent.startsWith('The proxy cannot be reached; ')")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
