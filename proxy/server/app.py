@@ -237,6 +237,7 @@ class Proxy:
         certificates = Certificates([*tls, self._admin_tls])
         readiness = Readiness(
             gateways=listeners.all,
+            cluster_ids=lambda: listeners.cluster_ids,
             topic=topic,
             certificates=certificates,
             reload=self._reload,

@@ -107,6 +107,13 @@ class Listeners:
         return self._cluster.cluster_access
 
     @property
+    def cluster_ids(self) -> dict[str, str]:
+        """The id of the cluster that each listener for clients serves, by the listener's name; empty while it
+        is not known.
+        """
+        return {each.gateway.listener.name: each.discovery.cluster.view.cluster_id for each in self._clients}
+
+    @property
     def asking_clusters(self) -> list[ClusterDiscovery]:
         """The clusters whose brokers the proxy may ask."""
         return [listener.discovery for listener in self._clients if listener.gateway.listener.asks]

@@ -1,6 +1,6 @@
 """Readiness: what /readyz says of the process."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from proxy.server.certificates import Certificates
@@ -20,17 +20,20 @@ class Readiness:
         self,
         *,
         gateways: Sequence[Gateway],
+        cluster_ids: Callable[[], Mapping[str, str]],
         topic: "KafkaTopic | None",
         certificates: Certificates,
         reload: Reload,
         usage: UsageReporter | None,
         sharing: LimitSharing | None = None,
     ) -> None:
-        """`topic` stores quotas, if one does; `usage` is None if usage is not reported, `sharing` if limits
-        are not shared.
+        """`cluster_ids` returns the id of each listener's cluster, by the listener's name, empty if it is not
+        known. `topic` stores quotas, if one does; `usage` is None if usage is not reported, `sharing` if
+        limits are not shared.
         """
         self.draining = False
         self._gateways: Final = gateways
+        self._cluster_ids: Final = cluster_ids
         self._topic: Final = topic
         self._certificates: Final = certificates
         self._reload: Final = reload
@@ -58,6 +61,7 @@ class Readiness:
             warnings.append(f"quotas: {self._topic.skipped.warning}")
         if self._sharing is not None:
             warnings += [f"sharing: {warning}" for warning in self._sharing.warnings()]
+        warnings += _different_clusters(self._cluster_ids())
         warnings += self._certificates.warnings()
         warnings += [warning for gateway in self._gateways for warning in gateway.warnings()]
         if self._reload.problem:
@@ -65,3 +69,16 @@ class Readiness:
         if self._usage is not None:
             warnings += self._usage.problems
         return warnings
+
+
+def _different_clusters(ids: Mapping[str, str]) -> list[str]:
+    """A warning if listeners serve different clusters: buckets and metrics have the broker's node id, and no
+    cluster.
+    """
+    if len(set(filter(None, ids.values()))) < 2:
+        return []
+    listed = ", ".join(f"{listener}: {cluster_id}" for listener, cluster_id in ids.items() if cluster_id)
+    return [
+        f"the listeners serve different clusters ({listed}), whose quotas and metrics are mixed; run a proxy "
+        "for each cluster"
+    ]

@@ -18,6 +18,7 @@ class Kit:
         self, *, with_topic: bool = True, with_usage: bool = True, with_sharing: bool = True
     ) -> None:
         self.gateway = SimpleNamespace(found=[], wrong=[])
+        self.cluster_ids = {"clients": "a1", "sasl": ""}
         self.gateway.problems = lambda: self.gateway.found
         self.gateway.warnings = lambda: self.gateway.wrong
         self.topic = SimpleNamespace(
@@ -38,6 +39,7 @@ class Kit:
         reload: Any = self.reload
         self.readiness = Readiness(
             gateways=gateways,
+            cluster_ids=lambda: self.cluster_ids,
             topic=topic,
             certificates=certificates,
             reload=reload,
@@ -66,6 +68,16 @@ def test_a_listener_s_problem() -> None:
     kit = Kit()
     kit.gateway.found = ["clients: not listening yet"]
     assert kit.readiness.problems() == ["clients: not listening yet"]
+
+
+def test_listeners_of_different_clusters() -> None:
+    kit = Kit()
+    kit.cluster_ids = {"clients": "a1", "sasl": "a1"}
+    assert kit.readiness.warnings() == []
+    kit.cluster_ids = {"clients": "a1", "other": "b2"}
+    [warning] = kit.readiness.warnings()
+    assert "clients: a1, other: b2" in warning
+    assert kit.readiness.problems() == []
 
 
 def test_draining_is_a_problem() -> None:
