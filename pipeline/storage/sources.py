@@ -81,7 +81,7 @@ def _local_kind(path: Path) -> str:
 def read_checked(spark: SparkSession, source: Source, window: Window = ALWAYS) -> DataFrame:
     """Read the event columns, `raw`, PLACE, and `reason`, which is null for an event.
 
-    Of a table by date, only dates near the window are read.
+    It reads only dates near the window if the table is partitioned by date.
     """
     if source.kind == FILES:
         source = replace(source, kind=_kind_of(spark, source.place))

@@ -22,7 +22,7 @@ GRANT: Final = 16
 SLICE: Final = 16
 """Items in a step of work that takes less than a microsecond for each."""
 NO_CLIENT: Final[ClientKey] = ("", "")
-"""Whose work is not a client's: the console's."""
+"""The key of work that no client requested, such as the console's."""
 
 
 class LoopTurns:

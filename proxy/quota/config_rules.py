@@ -20,7 +20,7 @@ class ConfigRules:
         forwarded: frozenset[str] = NONE,
         unenforced: frozenset[str] = NONE,
     ) -> None:
-        """Of the configs of the kinds:
+        """Each argument names some of the configs of the kinds:
 
         left_to_brokers  the proxy forwards requests about them, and knows nothing of them
         forwarded        the proxy enforces them and forwards them to the brokers, which do so too

@@ -24,10 +24,12 @@ faster than its broker responds. A broker processes one at a time, and these kee
 Each costs memory, and time of the garbage collector and at the end of the connection.
 """
 FREE_IN_FLIGHT: Final[native] = 8
-"""So many of them need no room that connections share. Kafka's own clients have at most five in flight."""
+"""The requests in flight for which a connection takes none of the shared room. Kafka's own clients have at
+most five in flight.
+"""
 SHARED_IN_FLIGHT: Final[native] = 512
-"""Further ones of all connections. A request is up to six objects for the garbage collector, which takes up
-to half a microsecond for each.
+"""The shared room: further requests in flight of all connections. A request is up to six objects for the
+garbage collector, which takes up to half a microsecond for each.
 """
 LOCAL_SECONDS: Final = 50e-6
 """The request time that a local response costs, because the relay has no clock: about what Kafka charges for

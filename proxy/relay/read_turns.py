@@ -14,11 +14,13 @@ FREE_FRAMES: Final[native] = 2
 and a turn may read each of them several times.
 """
 FRAMES: Final[native] = 80
-"""Further ones of all connections in one turn, and at one time of the loop's clock, which has milliseconds.
-They take about half a millisecond.
+"""The further requests, or responses, that all connections read in one turn, and at one time of the loop's
+clock, which has milliseconds. They take about half a millisecond.
 """
 FEW_FRAMES: Final[native] = 16
-"""So many of them are no long turn, and their end is not awaited: that costs a system call."""
+"""A turn that reads at most this many is short. ReadTurns does not wait for its end, which would cost a
+system call.
+"""
 PARTITIONS_SHIFT: Final[native] = 4
 """A message counts once more for each 16 partitions that are read in it: the number is shifted right by this.
 """

@@ -8,8 +8,8 @@ from typing import Final, final
 IpAddress = IPv4Address | IPv6Address
 _ANY: Final = "*"
 _IN_LABEL: Final = "[a-z0-9_-]*"
-"""What `*` stands for. Not for a dot: `broker-*` must not match `broker-1.elsewhere.example`, nor a character
-that IDNA turns into a dot.
+"""The characters that `*` matches. It matches no dot, for `broker-*` must not match
+`broker-1.elsewhere.example`, and no character that IDNA turns into a dot.
 """
 _LONGEST_LABEL: Final = 63
 """The maximum length of a label in DNS."""

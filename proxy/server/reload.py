@@ -46,7 +46,7 @@ class Reload:
         self._path: Final = path
         self._running = without_entries(settings)
         self._entries = fingerprint(settings.quotas.clients)
-        """Of the entries of clients in force."""
+        """The fingerprint of the client entries in force."""
         self._kinds: Final = kinds
         self._apply: Final = apply
         self._loaded = loaded

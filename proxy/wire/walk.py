@@ -22,10 +22,10 @@ RECORDS: Final = 3
 AFTER_RECORDS: Final = 4
 TAIL: Final = 5
 NUMBER_BYTES: Final[native] = 4
-"""Of a partition's number."""
+"""The size of a partition's number."""
 NO_HEAD: Final = b""
 LENGTH_BYTES: Final[native] = 3
-"""Of records of up to 2 MiB."""
+"""The most bytes that the length of records of up to 2 MiB takes."""
 
 
 class Partitioned:

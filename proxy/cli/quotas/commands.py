@@ -14,7 +14,7 @@ from proxy.errors import QuotaProxyError, SettingsError
 
 
 class LateCommand(NamedTuple):
-    """Where a command is, and its line in the help of the group, which therefore imports none."""
+    """A command that is imported when it runs. The group's help prints `help`, and imports none."""
 
     file: str
     name: str

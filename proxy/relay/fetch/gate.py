@@ -37,7 +37,7 @@ LONGEST_WAIT_SECONDS: Final = 5.0
 this much later than max_wait_ms.
 """
 PARTITION_BYTES: Final = 28
-"""Of a fetch request, at least."""
+"""The least number of bytes of a partition in a Fetch request."""
 UNASKED: Final = -1.0
 
 

@@ -189,7 +189,7 @@ class RelaySession(Generic[C]):
             relay.broker_took_all()
 
     def keep_broker(self) -> None:
-        """Never choose another broker: the client wants this one. Said when the connection is opened."""
+        """Never choose another broker, because the client has chosen this one. Called at the start."""
         self._unrouted = None
 
     @property

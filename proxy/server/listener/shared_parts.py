@@ -25,7 +25,7 @@ class SharedParts(NamedTuple):
     request_turns: ReadTurns
     response_turns: ReadTurns
     in_flight_room: InFlightRoom
-    """Of the clients; brokers have their own."""
+    """Room for requests of clients; connections of brokers have room of their own."""
     early: EarlyPorts
     """Ports that listen already."""
     tasks: Tasks

@@ -131,7 +131,7 @@ class FetchResponse(Partitioned):
 
 
 def after_bounds(view: RequestView) -> int:
-    """Where in its frame a request goes on after what its view tells."""
+    """The offset in the frame behind the last field that the view has."""
     return (view.max_bytes_at if view.max_bytes_at >= 0 else view.min_bytes_at) + 4
 
 
