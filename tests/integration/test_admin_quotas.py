@@ -1,6 +1,5 @@
 """Client quotas set with Kafka's own tools: responses equal a broker's, and no broker stores the quotas."""
 
-import statistics
 import time
 import uuid
 from collections.abc import Iterator
@@ -288,8 +287,8 @@ def test_connections_over_the_rate_are_served_late_and_never_reset(proxy: ProxyP
         responses = [client.receive() for client in clients]
         for client in clients:
             client.close()
-        # At the rate, most would take 0.2 s. A busy machine delays only some.
-        assert statistics.median(took) < 0.1, "connections are taken at once"
+        # At the rate, all but the first would take 0.2 s. A busy machine delays only some.
+        assert sorted(took)[-5] < 0.1, "connections are taken at once"
         assert max(response.at for response in responses) - started > 1
         assert proxy.metric("quota_proxy_connection_throttle_seconds_total", ip="127.0.0.1") > 1
     finally:

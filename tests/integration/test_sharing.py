@@ -53,8 +53,9 @@ def test_two_proxies_let_one_limit_through(kafka: EmbeddedKafka, run_proxy: Prox
         per_second(appended(kafka, name), began + SETTLING, seconds) for name in ("shared-a", "shared-b")
     ]
     both = [sum(pair) for pair in zip(*rates, strict=True)]
-    assert fmean(both) == pytest.approx(QUOTA, rel=0.03 + pauses.seconds / seconds), both
-    assert pstdev(both) / fmean(both) <= 0.15 + uneven(pauses.seconds, seconds), both
+    paused = sum(pauses.by_second(began + SETTLING, seconds, time.time))
+    assert fmean(both) == pytest.approx(QUOTA, rel=0.03 + paused / seconds), both
+    assert pstdev(both) / fmean(both) <= 0.15 + uneven(paused, seconds), both
     assert fmean(rates[0]) == pytest.approx(QUOTA / 2, rel=0.1)
 
 
@@ -84,15 +85,14 @@ def test_the_share_of_a_killed_proxy_and_of_a_stopped_one(
         resumed = time.time()
         wait_until(lambda: time.time() > resumed + 5, "a flow with all", 60)
     pieces = [piece for name in ("killed-a", "killed-b", "killed-c") for piece in appended(kafka, name)]
-    after = per_second(pieces, killed + 3, 5)
-    past = per_second(pieces, stopped + 3, 5)
-    again = per_second(pieces, resumed, 5)
-    whole = per_second(pieces, began + SETTLING, int(resumed - began - SETTLING + 5))
-    near = 0.05 + pauses.seconds / 5
-    assert fmean(after) == pytest.approx(QUOTA, rel=near)
-    assert fmean(past) == pytest.approx(QUOTA, rel=near)
-    assert fmean(again) <= (1 + near) * QUOTA
-    check_fives(whole, QUOTA, pauses.seconds)
+    for start in (killed + 3, stopped + 3):
+        near = 0.05 + sum(pauses.by_second(start, 5, time.time)) / 5
+        assert fmean(per_second(pieces, start, 5)) == pytest.approx(QUOTA, rel=near)
+    for start, seconds in (
+        (resumed, 5),
+        (began + SETTLING, int(resumed - began - SETTLING + 5)),
+    ):
+        check_fives(per_second(pieces, start, seconds), QUOTA, pauses.by_second(start, seconds, time.time))
 
 
 def test_three_proxies_hold_the_limit_while_their_topic_is_deleted(
@@ -124,6 +124,7 @@ def test_three_proxies_hold_the_limit_while_their_topic_is_deleted(
         joined = time.time()
         wait_until(lambda: time.time() > joined + 6, "a flow with the new topic", 60)
     pieces = [piece for name in names for piece in appended(kafka, name)]
-    whole = per_second(pieces, began + SETTLING, int(joined + 6 - began - SETTLING))
-    check_fives(whole, QUOTA, pauses.seconds)
-    assert fmean(whole[-5:]) == pytest.approx(QUOTA, rel=0.05 + pauses.seconds / 5)
+    start, seconds = began + SETTLING, int(joined + 6 - began - SETTLING)
+    whole, paused = per_second(pieces, start, seconds), pauses.by_second(start, seconds, time.time)
+    check_fives(whole, QUOTA, paused)
+    assert fmean(whole[-5:]) == pytest.approx(QUOTA, rel=0.05 + sum(paused[-6:]) / 5)

@@ -62,10 +62,10 @@ def test_a_worker_is_killed_while_clients_use_the_whole_limit(
 
         wait_until(counted_for_long, "a flow without it", 60)
     pieces = [piece for name in topics for piece in appended(kafka, name)]
-    whole = per_second(pieces, began + SETTLING, int(killed - began - SETTLING + 7))
-    check_fives(whole, QUOTA, pauses.seconds)
+    start, seconds = began + SETTLING, int(killed - began - SETTLING + 7)
+    check_fives(per_second(pieces, start, seconds), QUOTA, pauses.by_second(start, seconds, time.time))
     after = fmean(per_second(pieces, killed + 3, 4))
-    assert after == pytest.approx(QUOTA, rel=0.05 + pauses.seconds / 4)
+    assert after == pytest.approx(QUOTA, rel=0.05 + sum(pauses.by_second(killed + 3, 4, time.time)) / 4)
     assert len(shown) == 1
     assert shown[0]["share"] == pytest.approx(QUOTA, rel=0.05)
     assert before > 0
