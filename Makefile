@@ -17,14 +17,16 @@ INSTALLED := $(VENV)/.installed
 BUILT := $(VENV)/.built
 
 FAST_TESTS := tests/unit tests/relay tests/property tests/fuzz
-# What runs the compiled files and little else: only these tests can tell the two builds apart. What generates its
-# inputs runs on both builds, unless it tests interpreted files.
+# What runs the compiled files and little else: only these tests can tell the two builds apart. What generates bytes
+# runs on both builds, unless it tests interpreted files. Simulations, whose rules are in the rings, run compiled.
 COMPILED_TESTS := tests/relay tests/unit/proxy/wire tests/unit/proxy/quota tests/unit/proxy/relay \
 	tests/unit/proxy/server/connection
 INTERPRETED_TESTS := tests/property/test_config_messages.py tests/property/test_quota_store_history.py
+SIMULATIONS := $(addprefix tests/property/,test_fetch_sessions.py test_limits.py test_rates.py \
+	test_replication_plans.py test_shares.py test_sharing.py)
 RING_TESTS := tests/property tests/fuzz $(COMPILED_TESTS) $(addprefix --ignore=,$(INTERPRETED_TESTS))
 COPIED_TESTS := $(filter-out $(COMPILED_TESTS),$(FAST_TESTS)) \
-	$(addprefix --ignore=,$(filter-out $(FAST_TESTS),$(COMPILED_TESTS)))
+	$(addprefix --ignore=,$(filter-out $(FAST_TESTS),$(COMPILED_TESTS)) $(SIMULATIONS))
 # With this path a process that a test starts in another folder imports the copy, too.
 IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
 # What takes longest goes before the rest, so that all end at about the same time and no core is idle: first the

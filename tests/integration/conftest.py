@@ -13,7 +13,9 @@ import pytest
 from proxy.demo import prepare
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.replicated import Replicated
+from tests.support.kafka.secured_kafka import secured_kafka, set_up
 from tests.support.kafka.tool_server import ServedKafka
+from tests.support.process.certificates import Authority
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 
 _KEPT = pytest.StashKey[list[str]]()
@@ -40,9 +42,10 @@ _SHARING: Final = {
         "test_embedded_kafka.py::test_kafka_3_serves_as_well",
         "test_quotas_cli.py::test_kafka_3_9",
     ),
+    "secured": ("test_security.py", "test_login_attacks.py"),
 }
 """By fixture, parts of the names of the tests that share brokers which take long to start."""
-_LONG: Final = (*_SHARING, "test_security.py", "test_embedded_kafka.py", "test_store.py", "test_groups.py")
+_LONG: Final = (*_SHARING, "test_embedded_kafka.py", "test_store.py", "test_groups.py")
 """What takes longest, in the order in which it should begin."""
 _PROGRAMS: Final = {"test_drain.py", "test_page_commands.py", "test_ports.py", "test_workers.py"}
 """The files whose proxies start as programs: they test how a process starts and ends. Others are forks."""
@@ -164,6 +167,20 @@ def kafka_391(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """One broker of the last Kafka 3, prepared once for quick starts: its tools start many times."""
     prepare.main([KAFKA_3])
     yield from _run(ServedKafka(version=KAFKA_3), request.session, "kafka_391")
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Who signs the certificates of `secured` and of its clients."""
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
+def secured(request: pytest.FixtureRequest, authority: Authority) -> Iterator[EmbeddedKafka]:
+    """One broker with an authorizer, and a listener for each kind of authentication."""
+    for kafka in _run(secured_kafka(authority), request.session, "secured"):
+        set_up(kafka)
+        yield kafka
 
 
 @pytest.fixture(scope="session")

@@ -19,11 +19,10 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.ports import free_port_range
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.sasl_client import authenticate, bearer, log_in, scram, shake_hands
-from tests.support.kafka.secured_kafka import BARE, PASSWORDS, secured_kafka, set_up, token
+from tests.support.kafka.secured_kafka import BARE, PASSWORDS, token
 from tests.support.kafka.topics import make_topic
 from tests.support.messages.kio_messages import framed, request_type
 from tests.support.messages.requests import batch, produce
-from tests.support.process.certificates import Authority
 from tests.support.process.proxy_process import ProxyProcess
 from tests.support.waiting import wait_until
 
@@ -44,27 +43,26 @@ SCRIPTS: Final = 12
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    with secured_kafka(Authority(tmp_path_factory.mktemp("certificates"))) as kafka:
-        set_up(kafka)
-        for user in (ATTACKER, VICTIM):
-            make_topic(kafka, topic_of(user))
-        rules = [
-            admin.AclBinding(
-                admin.ResourceType.TOPIC,
-                topic_of(user),
-                admin.ResourcePatternType.LITERAL,
-                f"User:{user}",
-                "*",
-                admin.AclOperation.ALL,
-                admin.AclPermissionType.ALLOW,
-            )
-            for user in (ATTACKER, VICTIM)
-        ]
-        client = admin.AdminClient({"bootstrap.servers": kafka.bootstrap})
-        for future in client.create_acls(rules).values():
-            future.result(30)
-        yield kafka
+def kafka(secured: EmbeddedKafka) -> EmbeddedKafka:
+    """With a topic of each user."""
+    for user in (ATTACKER, VICTIM):
+        make_topic(secured, topic_of(user))
+    rules = [
+        admin.AclBinding(
+            admin.ResourceType.TOPIC,
+            topic_of(user),
+            admin.ResourcePatternType.LITERAL,
+            f"User:{user}",
+            "*",
+            admin.AclOperation.ALL,
+            admin.AclPermissionType.ALLOW,
+        )
+        for user in (ATTACKER, VICTIM)
+    ]
+    client = admin.AdminClient({"bootstrap.servers": secured.bootstrap})
+    for future in client.create_acls(rules).values():
+        future.result(30)
+    return secured
 
 
 def topic_of(user: str) -> str:
@@ -98,7 +96,8 @@ class Front:
         quotas = [
             {"entity": {"user": user}, "producer_byte_rate": RATE} for user in (ATTACKER, VICTIM, TOKENS)
         ]
-        self.process: Final = ProxyProcess(folder, "unused:1", quotas, settings={"listeners": listeners})
+        settings = {"listeners": listeners, "quotas": {"store": {"topic": "quotas-of-login-attacks"}}}
+        self.process: Final = ProxyProcess(folder, "unused:1", quotas, settings=settings)
 
     def spent(self, user: str, client_id: str) -> float:
         return self.process.metric(

@@ -28,7 +28,7 @@ from tests.support.kafka.secured_clients import (
     java,
     tool_config,
 )
-from tests.support.kafka.secured_kafka import PASSWORDS, SECRET, secured_kafka, set_up
+from tests.support.kafka.secured_kafka import PASSWORDS, SECRET
 from tests.support.kafka.topics import make_topic
 from tests.support.kafka.usage_topic import events_of
 from tests.support.messages.client_quotas import EXACT, alter_request, describe_request
@@ -46,18 +46,6 @@ SHARED = "shared-client-id"
 ALICE_S_RATE = 100_000
 LIST_GROUPS = 16
 USAGE = "__quota_proxy_usage"
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def secured(authority: Authority) -> Iterator[EmbeddedKafka]:
-    with secured_kafka(authority) as kafka:
-        set_up(kafka)
-        yield kafka
 
 
 @pytest.fixture(scope="module")

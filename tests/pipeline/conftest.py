@@ -16,13 +16,18 @@ from pipeline.spark.session import make_session
 from pipeline.storage.formats import PACKAGES
 from proxy.demo.embedded_kafka import EmbeddedKafka
 
+JVM_FLAGS: Final = (
+    # As for Kafka's tools: a compiler and a collector that cost little. G1's barriers and threads do not pay.
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData "
+    # Spark's jars are those that everybody runs; to verify their classes takes seconds.
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""For a JVM with Spark that lives for seconds or minutes."""
 QUICK: Final = {
     "spark.driver.memory": "1g",
-    # As for Kafka's tools: a compiler and a collector that cost little. G1's barriers and threads do not pay.
-    # What all tests run does not fit into the 48 MB of code that this compiler keeps by default.
-    "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -XX:ReservedCodeCacheSize=256m"
-    ),
+    # What all tests run does not fit into the 48 MB of code that this compiler keeps by default. Most objects
+    # die young: with a large part of the heap for new ones, the collector copies fewer of them.
+    "spark.driver.extraJavaOptions": f"{JVM_FLAGS} -XX:ReservedCodeCacheSize=256m -Xmn400m",
     "spark.sql.shuffle.partitions": "1",
     # Compiling a query takes longer than running it on a handful of rows.
     "spark.sql.codegen.wholeStage": "false",

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pipeline.cli import main as cli
 from proxy.demo.children import Children
 from proxy.demo.ports import free_ports
+from tests.pipeline.conftest import JVM_FLAGS
 from tests.support.waiting import wait_until
 
 GOLDEN: Final = Path(__file__).parent / "golden"
@@ -22,8 +23,6 @@ SPARK_BIN: Final = Path(pyspark.__file__).parent / "bin"
 SPARK_CLASS: Final = SPARK_BIN / "spark-class"
 SPARK_SUBMIT: Final = SPARK_BIN / "spark-submit"
 HOST: Final = "127.0.0.1"
-JVM_FLAGS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-"""For five processes that live for seconds."""
 SETTINGS: Final = (
     f"spark.driver.host={HOST}",
     "spark.executor.cores=1",

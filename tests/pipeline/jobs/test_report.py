@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
+import pytest
 from click.testing import Result
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -40,46 +41,48 @@ def test_the_report_of_a_fixed_hour(run_job: RunJob, tmp_path: Path) -> None:
         ]
 
 
-def test_a_tenant_is_a_cluster_a_user_and_a_client_id(run_job: RunJob, tmp_path: Path) -> None:
-    """Names with the label's separator do not make two tenants one, nor do two clusters share a bill."""
+@pytest.fixture(scope="module")
+def reported(run_job: RunJob, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a report, and of a replay, without --to."""
+    folder = tmp_path_factory.mktemp("reported")
+    quota = {"quota": "producer_byte_rate", "throttle_ms": 5, "throttled_requests": 1}
+    events = [make_event(at=10_000 * place, **quota) for place in range(3)]
     names = [("a / b", "c"), ("a", "b / c")]
-    events = [make_event(user=user, client_id=client_id, bytes_in=1 << 30) for user, client_id in names]
+    events += [make_event(user=user, client_id=client_id, bytes_in=1 << 30) for user, client_id in names]
     events += [make_event(cluster=cluster, user="both", bytes_in=1 << 30) for cluster in ("east", "west")]
-    lines = write_lines(tmp_path / "events.jsonl", events)
-    result = run_job(
-        *("report", "--events", lines, "--out", tmp_path),
-        *("--prices", GOLDEN / "prices.yaml", "--quotas", GOLDEN / "quotas.yaml"),
-    )
-    assert result.exit_code == 0, result.output
-    page = Page((tmp_path / "report.html").read_text())
+    lines = write_lines(folder / "events.jsonl", [*events, make_event(at=-10_000), "no event"])
+    quotas = ("--prices", GOLDEN / "prices.yaml", "--quotas", GOLDEN / "quotas.yaml")
+    for job, options in (("report", quotas), ("replay", quotas[2:])):
+        result = run_job(job, "--events", lines, "--out", folder, "--from", "2025-12-31T12:00", *options)
+        assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_a_tenant_is_a_cluster_a_user_and_a_client_id(reported: Path) -> None:
+    """Names with the label's separator do not make two tenants one, nor do two clusters share a bill."""
+    page = Page((reported / "report.html").read_text())
     labels = {'local / "a / b" / c', 'local / a / "b / c"', "east / both / billing", "west / both / billing"}
     assert labels < set(page.texts)
-    assert {"All 1 of east", "All 2 of local", "All 1 of west", "bill of west, EUR"} < set(page.texts)
-    with (tmp_path / "chargeback.csv").open(newline="") as file:
+    assert {"All 1 of east", "All 3 of local", "All 1 of west", "bill of west, EUR"} < set(page.texts)
+    with (reported / "chargeback.csv").open(newline="") as file:
         assert sorted((row["cluster"], row["user"]) for row in csv.DictReader(file)) == [
             ("east", "both"),
             ("local", "a"),
             ("local", "a / b"),
+            ("local", "alice"),
             ("west", "both"),
         ]
 
 
-def test_tables_say_their_period(spark: SparkSession, run_job: RunJob, tmp_path: Path) -> None:
+def test_tables_say_their_period(spark: SparkSession, reported: Path) -> None:
     """Without --to it ends with the last interval of the events."""
-    quota = {"quota": "producer_byte_rate", "throttle_ms": 5, "throttled_requests": 1}
-    events = [make_event(at=10_000 * place, **quota) for place in range(3)]
-    lines = write_lines(tmp_path / "events.jsonl", [*events, make_event(at=-10_000), "no event"])
-    quotas = ("--prices", GOLDEN / "prices.yaml", "--quotas", GOLDEN / "quotas.yaml")
-    for job, options in (("report", quotas), ("replay", quotas[2:])):
-        result = run_job(job, "--events", lines, "--out", tmp_path, "--from", "2025-12-31T12:00", *options)
-        assert result.exit_code == 0, result.output
     for name in ("usage", "throttle", "chargeback", "invoices", "headroom", "replay"):
-        table = spark.read.parquet(str(tmp_path / name))
+        table = spark.read.parquet(str(reported / name))
         (row,) = table.select(*[F.col(end).cast("string") for end in ("from", "to")]).distinct().collect()
         assert tuple(row) == ("2025-12-31 12:00:00", "2025-12-31 12:00:30"), name
-    text = "Cluster local, from 2025-12-31 12:00 to 2025-12-31 12:00:30, UTC"
-    assert text in Page((tmp_path / "report.html").read_text()).texts
-    assert not list(tmp_path.glob(".*.rows"))
+    text = "Clusters east, local, west, from 2025-12-31 12:00 to 2025-12-31 12:00:30, UTC"
+    assert text in Page((reported / "report.html").read_text()).texts
+    assert not list(reported.glob(".*.rows"))
 
 
 NAMES: Final = ["a,b", 'q"u', "<script>alert(1)</script>", "\u05d0\u05d1", "\U0001f600", "=1+1", ""]

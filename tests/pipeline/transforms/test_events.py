@@ -12,7 +12,7 @@ from click.testing import Result
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.schema import EVENT, STORED_EVENT
+from pipeline.schema import EVENT, QUARANTINE, STORED_EVENT
 from pipeline.transforms.duplicates import PLACE
 from pipeline.transforms.events import as_written, bad, checked_lines, checked_rows, good, with_date, within
 from pipeline.window import Window
@@ -117,6 +117,7 @@ def test_rows_are_checked_like_lines(frame: Frame) -> None:
     )
     broken = table.withColumn("bytes_in", F.lit("many"))
     checked = checked_rows(table.unionByName(broken))
+    assert bad(checked).columns == QUARANTINE.names
     assert sorted(row.reason for row in bad(checked).collect()) == [
         "bytes_in is missing or no bigint",
         "bytes_in is missing or no bigint",
