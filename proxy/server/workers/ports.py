@@ -11,7 +11,7 @@ import logging
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
@@ -20,7 +20,12 @@ from proxy.server.listener.early_ports import EarlyPorts, early_ports
 from proxy.server.listener.ports import bind, listen, listening, reject_connections
 
 log = logging.getLogger(__name__)
-ANSWER_SECONDS: Final = 10.0
+START_SECONDS: Final = 10.0
+"""For how long a worker that serves no listener yet waits for the supervisor's reply."""
+ANSWER_SECONDS: Final = 0.5
+"""For how long a worker that serves clients waits: they wait as long. If the supervisor is suspended, the
+reply comes later, and is there for the next call.
+"""
 MESSAGE_BYTES: Final = 4096
 REJECT_SECONDS: Final = 5.0
 """For how long connections wait in the backlogs of a listener's ports while no worker serves it. Then they
@@ -33,6 +38,8 @@ OK: Final = b"ok"
 
 Place = tuple[str, int]
 """The host and the port of a socket."""
+Question = tuple[str, str, int]
+"""TAKE or SERVE, and the host and the port of a socket."""
 
 
 class KeptPorts:
@@ -184,41 +191,81 @@ class KeptPorts:
             sockets.clear()
 
 
+class _Reply(NamedTuple):
+    """A reply of the supervisor."""
+
+    message: bytes
+    descriptors: list[int]
+
+
 class WorkerPorts(EarlyPorts):
-    """A worker's side: asks the supervisor for each port, and waits for the socket."""
+    """A worker's side: asks the supervisor for each port, and waits for the socket.
+
+    The worker's event loop does not run meanwhile. So it waits for a short time once it serves clients, asks
+    each question once, and waits for nothing while an older question has no reply. Replies come in the order
+    of the questions.
+    """
 
     def __init__(self, end: socket.socket) -> None:
         super().__init__({})
-        end.settimeout(ANSWER_SECONDS)
         self._end: Final = end
+        self._seconds = START_SECONDS
+        self._asked: Final[list[Question]] = []
+        """The questions without a reply, the oldest first."""
+        self._replies: Final[dict[Question, _Reply]] = {}
+        """The replies that nothing has taken yet."""
 
     def open(self, settings: Settings) -> None:
         """The supervisor has opened what listens early."""
 
     def take(self, host: str, port: int) -> socket.socket | None:
         """The socket of a port. Raises PortInUse with the supervisor's reason."""
-        message, descriptors = self._ask(TAKE, host, port)
-        if not descriptors:
-            raise PortInUse(message.decode())
-        found = socket.socket(fileno=descriptors[0])
+        reply = self._ask((TAKE, host, port))
+        if not reply.descriptors:
+            raise PortInUse(reply.message.decode())
+        found = socket.socket(fileno=reply.descriptors[0])
         found.setblocking(False)
         found.set_inheritable(False)
         return found
 
     def serve(self, host: str, port: int, bound: socket.socket) -> None:
         """Have the supervisor listen at the port, and at those of the listener's brokers."""
-        message, _ = self._ask(SERVE, host, port)
-        if message != OK:
-            raise PortInUse(message.decode())
+        reply = self._ask((SERVE, host, port))
+        if reply.message != OK:
+            raise PortInUse(reply.message.decode())
+        self._seconds = ANSWER_SECONDS
 
-    def _ask(self, what: str, host: str, port: int) -> tuple[bytes, list[int]]:
+    def _ask(self, question: Question) -> _Reply:
+        """The supervisor's reply to this question, asked now or earlier. Raises PortInUse."""
         try:
-            self._end.send(json.dumps([what, host, port]).encode())
-            message, descriptors, _, _ = socket.recv_fds(self._end, MESSAGE_BYTES, 1)
+            self._read(0.0)
+            seconds = 0.0 if self._asked else self._seconds
+            if question not in self._replies and question not in self._asked:
+                self._end.send(json.dumps(question).encode())
+                self._asked.append(question)
+            if question not in self._replies:
+                self._read(seconds)
         except OSError as error:
-            raise PortInUse(f"port {port} on {host}: the supervisor does not respond: {error}") from error
-        return message, descriptors
+            raise PortInUse(_no_reply(question, str(error))) from error
+        reply = self._replies.pop(question, None)
+        if reply is None:
+            raise PortInUse(_no_reply(question, "it is suspended, or busy"))
+        return reply
+
+    def _read(self, seconds: float) -> None:
+        """Take the replies that have come; wait for the first one for at most `seconds`."""
+        with suppress(TimeoutError, BlockingIOError):
+            while self._asked:
+                self._end.settimeout(seconds)
+                message, descriptors, _, _ = socket.recv_fds(self._end, MESSAGE_BYTES, 1)
+                self._replies[self._asked.pop(0)] = _Reply(message, descriptors)
+                seconds = 0.0
 
     def is_passed(self, host: str, port: int) -> bool:
         """The supervisor holds every port: a worker must not shut its socket down."""
         return True
+
+
+def _no_reply(question: Question, why: str) -> str:
+    _, host, port = question
+    return f"port {port} on {host}: the supervisor does not respond: {why}"

@@ -10,8 +10,10 @@ from proxy.config.settings import Settings
 from proxy.demo.ports import free_port_range
 from proxy.errors import PortInUse
 from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.workers import ports as workers_ports
 from proxy.server.workers.ports import REJECT_SECONDS, KeptPorts, WorkerPorts
 from tests.support.process.settings import read
+from tests.support.waiting import reached
 
 HOST = "127.0.0.1"
 
@@ -235,6 +237,57 @@ def test_a_worker_whose_supervisor_is_gone_gets_no_port() -> None:
     near.close()
     with far, pytest.raises(PortInUse):
         WorkerPorts(far).take(HOST, 1)
+
+
+async def test_a_suspended_supervisor_delays_a_worker_that_serves_only_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker asks again every second, while a broker has no port, and its clients wait meanwhile. When
+    the supervisor continues, each port gets its own socket, although the replies come late.
+    """
+    monkeypatch.setattr(workers_ports, "ANSWER_SECONDS", 0.05)
+    port = free_port_range(3)
+    kept = KeptPorts(settings_at(tmp_path, port), EarlyPorts({}))
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    kept.attach(near)
+    ports = WorkerPorts(far)
+    bound = await asyncio.to_thread(ports.take, HOST, port)
+    assert bound is not None
+    await asyncio.to_thread(ports.serve, HOST, port, bound)
+    waited: list[float | None] = []
+    # The event loop, which is the supervisor's, does not run here.
+    for broker in (port + 1, port + 2):
+        with pytest.raises(PortInUse, match=f"port {broker} .* the supervisor does not respond"):
+            ports.take(HOST, broker)
+        waited.append(far.gettimeout())
+    for broker in (port + 1, port + 2):
+        with pytest.raises(PortInUse, match="does not respond"):
+            ports.take(HOST, broker)
+        waited.append(far.gettimeout())
+    assert waited == [0.05, 0.0, 0.0, 0.0]
+
+    def taken(broker: int) -> socket.socket | None:
+        try:
+            return ports.take(HOST, broker)
+        except PortInUse:
+            return None
+
+    found: dict[int, socket.socket] = {}
+
+    def all_found() -> bool:
+        for broker in (port + 1, port + 2):
+            socket_of = None if broker in found else taken(broker)
+            if socket_of is not None:
+                found[broker] = socket_of
+        return len(found) == 2
+
+    await reached(all_found, "the sockets")
+    assert {broker: each.getsockname()[1] for broker, each in found.items()} == {p: p for p in found}
+    kept.detach(near)
+    far.close()
+    for each in (bound, *found.values()):
+        each.close()
+    kept.close()
 
 
 def test_every_port_of_a_worker_is_the_supervisors() -> None:
