@@ -181,10 +181,10 @@ class SharesTopic:
         now = asyncio.get_running_loop().time()
         for record in records:
             self._position = record.offset + 1
+            if record.timestamp_type != LOG_APPEND_TIME:
+                continue
             try:
                 report = decode_report(record.value)
-                if record.timestamp_type != LOG_APPEND_TIME:
-                    raise Unreadable("the topic's message.timestamp.type is not LogAppendTime; set it")
             except Unreadable as error:
                 self._skipped_at = now
                 self.skipped.skip(record.key, record.offset, str(error))
@@ -196,7 +196,19 @@ class SharesTopic:
                     await asyncio.sleep(0)
         if now - self._skipped_at > SKIPPED_SECONDS:
             self.skipped.forget()
+        if records and self.writable:
+            # Older records may be of a time before the topic's config was corrected.
+            self._check_clock(records[-1].timestamp_type)
         return len(records)
+
+    def _check_clock(self, timestamp_type: int) -> None:
+        if timestamp_type == LOG_APPEND_TIME:
+            self._set_read_problem("")
+            return
+        self._set_read_problem(
+            f"its records cannot be used, because message.timestamp.type of topic {self._partition.topic} is "
+            "not LogAppendTime; set it"
+        )
 
     def _is_of_another_cluster(self, value: bytes) -> bool:
         name = cluster_of(value)
@@ -275,7 +287,8 @@ class SharesTopic:
     def _warn(self, problem: str) -> None:
         if problem:
             log.warning(
-                "sharing: topic %s: %s; each process keeps its part of each limit",
+                "sharing: topic %s: %s; each process keeps its part of each limit, or uses the whole if it has "
+                "none",
                 self._partition.topic,
                 problem,
             )

@@ -52,7 +52,7 @@ class LogBroker(SocketBroker):
         creates_when_asked: auto.create.topics.enable.
         """
         self.topic: Final = topic
-        self.append_time_ms: Final = append_time_ms
+        self.append_time_ms = append_time_ms
         self.creates_when_asked: Final = creates_when_asked
         self.metadata_requests = 0
         self.topic_id: UUID | None = None

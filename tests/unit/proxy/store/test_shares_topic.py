@@ -107,12 +107,23 @@ async def test_processes_of_another_cluster_are_ignored(
         assert cluster_of(broker.values[-1]) == "kafka"
 
 
-async def test_the_senders_time_is_not_taken(follower: Follower) -> None:
+async def test_the_senders_time_is_not_taken_and_this_is_said_until_the_topic_is_corrected(
+    follower: Follower, caplog: pytest.LogCaptureFixture
+) -> None:
     async with LogBroker("shares") as broker:
         broker.append([(None, encode_report(report(5)))])
         topic = follower.follow(broker)
-        await reached(lambda: topic.skipped.total == 1, "the record")
+        await reached(lambda: topic.writable, "the topic is followed")
+        topic.append(report(6))
+        await reached(lambda: "LogAppendTime; set it" in topic.problem, "the problem")
+        topic.append(report(7))
+        await reached(lambda: len(broker.values) == 3, "another report")
         assert follower.seen == []
+        assert len([message for message in caplog.messages if "LogAppendTime" in message]) == 1
+        broker.append_time_ms = TIME_MS
+        topic.append(report(8))
+        await reached(lambda: follower.seen == [(8, 3, TIME_MS)], "the report")
+        assert topic.problem == ""
 
 
 async def test_only_the_last_records_are_read_at_the_start(
