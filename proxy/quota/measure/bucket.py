@@ -69,6 +69,10 @@ class Bucket:
         """Broker-side quotas have an average instead of the two, and use record_average()."""
         self.waiters = 0
         """The connections that wait for the bucket without a debt; its owner counts them."""
+        self.growth = 0.0
+        """If its use comes in bursts, so that the use of a moment says little: how many times the average use
+        its owner could use; otherwise 0.0.
+        """
         self.fetch_queue: FetchQueue | None = None
         """Consumers' quotas: what fetches in flight have reserved; None before the first."""
         self.throttled_until = 0.0

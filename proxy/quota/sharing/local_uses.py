@@ -122,6 +122,8 @@ class LocalUses:
         waiting = entry.wait(waiting, now)
         # An idle bucket was not looked at in the last pass, but then it had no use.
         rate = entry.use(max(paid - entry.paid, 0.0), self._last_began, now)
+        if bucket.growth > 0.0:
+            rate = max(rate, entry.average) * bucket.growth
         if bucket.average is not None:
             # Requests are rejected by the average, so it is the demand, not what a rejection leaves of it.
             rate = bucket.measure(now)

@@ -191,6 +191,7 @@ class Replication(Quota):
         session.open()
         # The first that has not started goes before all others, so that they cannot starve it.
         first = session.next_new()
+        waiter.starting = first is not None
         starts = 0 if first is None else _starts(first.throttles, waiter, now)
         if starts == 0:
             first = None
@@ -323,7 +324,9 @@ def _starts(throttles: list[Throttle], waiter: Waiter, now: float) -> int:
     """Return how many replicas with these throttles may start."""
     spare = True
     for throttle in throttles:
-        spare = spare and throttle.has_spare(now)
+        if not throttle.has_spare(now):
+            waiter.lacked[throttle] = now
+            spare = False
     return waiter.starts(now, spare)
 
 

@@ -1,5 +1,6 @@
 """ReplicationState: the state of replication quotas of a whole cluster."""
 
+import math
 from typing import Final, final
 
 from proxy.quota.cluster_view import NOTHING_KNOWN
@@ -19,6 +20,10 @@ SEEN_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 1.0
 """How long a waiting connection keeps its place after the time at which it may fetch: it is closed if it has
 not fetched by then, and others must not wait for it."""
+GROWTH: Final = 4.0
+"""A throttle without bytes to spare lets replicas start one by one: so many times the bytes are asked for. If
+all of them were, a process with a slow follower would get more than it can use, and others less.
+"""
 MOST_PAUSE_SECONDS: Final = 0.5
 """The longest pause after a replica started: a follower with a slow disk still starts two per second."""
 
@@ -36,7 +41,17 @@ class Waiter:
     there is no pause, and several replicas may start with one fetch (StartsAtOnce).
     """
 
-    __slots__ = ("_at_once", "_began", "_start_at", "_started_at", "ready_at", "served_at", "throttles")
+    __slots__ = (
+        "_at_once",
+        "_began",
+        "_start_at",
+        "_started_at",
+        "lacked",
+        "ready_at",
+        "served_at",
+        "starting",
+        "throttles",
+    )
 
     def __init__(self, served_at: float) -> None:
         self.served_at = served_at
@@ -45,12 +60,22 @@ class Waiter:
         """When it may fetch."""
         self.throttles: list[Throttle] = []
         """The throttles that lack bytes for the connection."""
+        self.lacked: Final[dict[Throttle, float]] = {}
+        """When a throttle last had no bytes to spare, so that replicas start one by one, with pauses."""
+        self.starting = False
+        """Whether replicas have to start."""
         self._started_at = 0.0
         """When the fetch in flight was granted, if a replica starts with it; otherwise 0.0."""
         self._start_at = 0.0
         self._began = 0
         """The replicas that got their first bytes with that fetch."""
         self._at_once: Final = StartsAtOnce()
+
+    def growth(self, throttle: Throttle, now: float) -> float:
+        """How many times the average use of a throttle its replicas that have to start could use."""
+        if not self.starting or now > self.ready_at + GRACE_SECONDS:
+            return 0.0
+        return GROWTH if now - self.lacked.get(throttle, -math.inf) <= GRACE_SECONDS else 1.0
 
     def fetches(self, now: float) -> None:
         """Note a fetch: the follower has written the last response."""
@@ -244,15 +269,17 @@ class ReplicationState:
     def shared_buckets(self, node_id: int, now: float) -> list[Bucket]:
         """The buckets of a broker's throttles, with the numbers of connections that wait for them."""
         found: list[Bucket] = []
+        waiters = list(self._waiters.values())
         for role in (LEADER, FOLLOWER):
             throttle = self.throttles.get((role, node_id))
             if throttle is not None and throttle.limit != UNLIMITED:
                 waiting = [
                     waiter
-                    for waiter in self._waiters.values()
+                    for waiter in waiters
                     if throttle in waiter.throttles and now <= waiter.ready_at + GRACE_SECONDS
                 ]
                 throttle.bucket.waiters = len(waiting)
+                throttle.bucket.growth = max([each.growth(throttle, now) for each in waiters], default=0.0)
                 found.append(throttle.bucket)
         return found
 

@@ -49,9 +49,14 @@ class Process:
             if report is not None:
                 self._log.send(report, now)
 
-    def follower(self, leader, follower, first=0):
+    def follower(self, leader, follower, first=0, **more):
         """A follower of 8 partitions of a leader, that fetches through this proxy."""
-        return Fetcher(self.quotas[leader], follower, copies(follower, 8, PLENTY, first=first))
+        return self.fetcher(leader, copies(follower, 8, PLENTY, first=first), **more)
+
+    def fetcher(self, leader, copies, **more):
+        """A follower that fetches these copies of a leader through this proxy."""
+        follower = copies[0].item.replica_id
+        return Fetcher(self.quotas[leader], follower, copies, **more)
 
 
 def processes(limits, count=2):
@@ -86,6 +91,37 @@ def test_a_followers_rate_is_over_its_leaders_through_any_proxy():
 def test_one_proxy_uses_what_the_others_do_not_need():
     one, *others = processes(throttled(RATE, RATE), 3)
     shared(run([one, *others, one.follower(1, 2)], SECONDS))
+
+
+def test_many_small_replicas_move_through_two_proxies_as_through_one():
+    """Two connections of each follower. Replicas that are about to start need bytes of both sides: where few
+    have started lately, the others may start only if there are more bytes than those have used.
+    """
+
+    def seconds(count):
+        proxies = processes(throttled(RATE, RATE), count)
+        fetchers = [
+            proxies[number % count].fetcher(
+                1,
+                copies(2 + number // 2, 500, 10_000, first=500 * number),
+                seconds_to_begin=0.001,
+                response_seconds=0.06,
+            )
+            for number in range(4)
+        ]
+        came = run([*proxies, *fetchers], SECONDS)
+        assert sum(size for _, size in came) == 4 * 500 * 10_000
+        return came[-1][0]
+
+    assert seconds(2) <= 1.1 * seconds(1)
+
+
+def test_a_slow_follower_of_one_proxy_leaves_the_bytes_to_those_of_another():
+    """It starts three replicas a second, however many bytes there are."""
+    one, other = processes(throttled(RATE))
+    slow = one.fetcher(1, copies(2, 500, 10_000), seconds_to_begin=0.3)
+    sizes = by_second(run([one, other, slow, other.follower(1, 3, first=500)], SECONDS), SECONDS)
+    assert statistics.mean(sizes[SETTLING:]) >= 0.9 * RATE
 
 
 def test_both_sides_of_a_broker_are_shared_and_others_are_not():
