@@ -287,8 +287,8 @@ class SharesTopic:
     def _warn(self, problem: str) -> None:
         if problem:
             log.warning(
-                "sharing: topic %s: %s; each process keeps its part of each limit, or uses the whole if it has "
-                "none",
+                "sharing: topic %s: %s; each process keeps its part of each limit, or uses the whole if it "
+                "has none",
                 self._partition.topic,
                 problem,
             )
