@@ -2,9 +2,10 @@
 
 Only the job that writes the table does this, between its writes. A large file is added before the small ones
 are deleted, so a run that is killed between the two leaves events twice. Every job counts an event once, and
-the next compaction removes them.
+the next compaction ends what the killed one began.
 """
 
+import json
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -31,8 +32,8 @@ def compact_parquet(spark: SparkSession, folder: str) -> int:
 
 
 def _compact_date(spark: SparkSession, date: FilePath) -> int:
-    aside = date.beside("new")
-    aside.delete()
+    aside, note = date.beside("new"), date.beside("joining")
+    _end(date, note, aside)
     small = {name: size for name, size in date.sizes(".parquet").items() if size < SMALL_BYTES}
     if len(small) <= MANY:
         return 0
@@ -41,10 +42,25 @@ def _compact_date(spark: SparkSession, date: FilePath) -> int:
     count = -(-sum(small.values()) // LARGE_BYTES)
     once = rows.dropDuplicates(list(IDENTITY)).repartition(count, "user", "client_id")
     once.sortWithinPartitions("user", "client_id", "interval_start_ms").write.parquet(str(aside))
-    joined = [name for name in aside.names() if name.endswith(".parquet")]
+    joined = _files(aside)
+    note.write_text(json.dumps({"small": list(small), "joined": joined}))
     for name in joined:
         aside.child(name).move_to(date.child(name))
-    for name in small:
-        date.child(name).delete()
-    aside.delete()
+    _end(date, note, aside)
     return len(small) - len(joined)
+
+
+def _end(date: FilePath, note: FilePath, aside: FilePath) -> None:
+    """Delete the small files if all joined ones are in their place, or else the joined ones."""
+    note.repair()
+    if note.exists():
+        names = json.loads(note.read_text())
+        for name in names["joined" if _files(aside) else "small"]:
+            date.child(name).delete()
+        # Without the files aside, the note would mean that all are in their place.
+        note.delete()
+    aside.delete()
+
+
+def _files(folder: FilePath) -> list[str]:
+    return [name for name in folder.names() if name.endswith(".parquet")]
