@@ -36,16 +36,21 @@ class ClosedConnections:
         self._warn(reason, "%s: connection from %s rejected: %s", self._listener, peer, why, about=about)
 
     def failed(
-        self, peer: str, broker: str, error: RelayError, *, user: str = "", client_id: str = ""
+        self, peer: str, node_id: int | None, error: RelayError, *, user: str = "", client_id: str = ""
     ) -> None:
-        """Log a connection that ends with an error; count() counts it when it has ended."""
+        """Log a connection that ends with an error; count() counts it when it has ended. `node_id`: the
+        broker's; None while the bootstrap port has chosen none.
+        """
+        broker = "bootstrap" if node_id is None else f"broker {node_id}"
         text = "%s: %s (user %s, client id %r) -> %s: connection closed: %s"
         parts = (self._listener, peer, user, client_id, broker, error)
         if error.reason == PRODUCE_REJECTED:
             # RejectionLog logs these by topic.
             log.debug(text, *parts)
         else:
-            about = {"address": peer, "user": user, "client_id": client_id, "broker": broker}
+            about = {"address": peer, "user": user, "client_id": client_id}
+            if node_id is not None:
+                about["broker"] = str(node_id)
             self._warn(error.reason, text, *parts, about=about)
 
     def accept_failed(self, error: OSError) -> None:

@@ -179,10 +179,9 @@ class ListenerConnections:
         self._tasks.start(self._local_responses.respond(connection, request))
 
     def failed(self, connection: Connection, error: RelayError) -> None:
-        broker = "bootstrap" if connection.node_id is None else f"broker {connection.node_id}"
         relay = connection.session.relay
         user, client_id = (connection.principal, "") if relay is None else relay.sender
-        self._closed.failed(connection.peer, broker, error, user=user, client_id=client_id)
+        self._closed.failed(connection.peer, connection.node_id, error, user=user, client_id=client_id)
 
     def ended(self, connection: Connection, reason: str) -> None:
         self.open.discard(connection)

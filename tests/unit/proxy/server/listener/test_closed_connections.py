@@ -39,7 +39,7 @@ def test_rejected_clients_are_counted_each_time_and_logged_a_few_times_per_reaso
 def test_a_flood_of_bad_connections_writes_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
     closed = ClosedConnections("clients", lambda: 0.0)
     for port in range(7812):
-        closed.failed(f"10.0.0.1:{port}", "broker 1", RelayError(CLIENT_PROTOCOL_ERROR, "not Kafka"))
+        closed.failed(f"10.0.0.1:{port}", 1, RelayError(CLIENT_PROTOCOL_ERROR, "not Kafka"))
         closed.accept_failed(OSError(24, "too many open files"))
     assert len(caplog.records) == 2 * LINES
 
@@ -48,5 +48,5 @@ def test_rejected_records_are_logged_by_topic_and_not_by_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    ClosedConnections("clients").failed("10.0.0.1:5", "broker 1", RelayError(PRODUCE_REJECTED, "over"))
+    ClosedConnections("clients").failed("10.0.0.1:5", 1, RelayError(PRODUCE_REJECTED, "over"))
     assert [record.levelno for record in caplog.records] == [logging.DEBUG]

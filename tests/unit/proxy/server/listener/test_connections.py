@@ -208,7 +208,7 @@ def test_a_connection_that_fails_is_logged_with_its_user_and_client_id(
         "address": client.peer,
         "user": "alice",
         "client_id": "billing",
-        "broker": "broker 3",
+        "broker": "3",
     }
 
 
