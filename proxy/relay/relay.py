@@ -11,7 +11,7 @@ client's version has no such field, the client gets the response when the wait i
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.identity import Identity
+from proxy.quota.identity import ClientKey, Identity, client_key
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
@@ -138,6 +138,11 @@ class Relay:
         """The client's principal, and the client id of its last request."""
         client = self._requests.sender.client
         return client.principal, client.client_id
+
+    @property
+    def client_key(self) -> ClientKey:
+        """The client that shares what all clients use."""
+        return client_key(self._requests.sender.client)
 
     @property
     def first_request_seen(self) -> bool:

@@ -93,6 +93,7 @@ class BrokerStream:
         elif not self._direct.write(data):
             return False
         relay.forwarded(size)
+        self._events.broker_forwarded(size)
         if not SPLICE.works and relay.forwardable < LEAST_BYTES:
             self._read(False)
         return True

@@ -15,6 +15,7 @@ from proxy.relay.close_reasons import (
     RelayError,
 )
 from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
+from proxy.server.connection.bulk_reads import BULK_BYTES, SPLICED_SHIFT
 from proxy.server.connection.direct import Direct, direct
 from proxy.server.connection.drain import SLOW_SECONDS
 from proxy.server.connection.events import BrokerEvents
@@ -193,6 +194,11 @@ class Connection(BrokerEvents):
 
     def broker_active(self) -> bool:
         return self.session.broker_active()
+
+    def broker_forwarded(self, size: int) -> None:
+        # Spliced bytes are not copied.
+        if size >> SPLICED_SHIFT >= BULK_BYTES:
+            self.session.broker_took(size >> SPLICED_SHIFT)
 
     def broker_full(self, full: bool) -> None:
         self.session.broker_full(full)

@@ -23,6 +23,10 @@ class BrokerEvents:
         """The broker's next bytes, for the relay."""
         raise NotImplementedError
 
+    def broker_forwarded(self, size: int) -> None:
+        """So many of the broker's bytes have gone to the client without being read."""
+        raise NotImplementedError
+
     def broker_full(self, full: bool) -> None:
         """Whether the broker's socket takes no more for now."""
         raise NotImplementedError

@@ -10,6 +10,8 @@ DRAINING: Final = 8
 UNSERVED: Final = 16
 RESPONSES_UNREAD: Final = 32
 """Why a client is not read from."""
+BULK: Final = 64
+"""Why a client or a broker is not read from in this turn of the event loop: see BulkReads."""
 BY_CONNECTION_RATE: Final = "connection_rate"
 BY_QUOTA: Final = "throttled"
 BY_CONNECTING: Final = "connecting"

@@ -20,6 +20,7 @@ from proxy.relay.read_turns import PAUSE_SECONDS
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker_question import BrokerQuestion
 from proxy.server.connection.broker_side import BrokerSide
+from proxy.server.connection.bulk_reads import BULK_BYTES, BulkReader, bulk_reads
 from proxy.server.connection.drain import Drain, close_gently
 from proxy.server.connection.hang_up import hung_up
 from proxy.server.connection.host import ConnectionHost
@@ -72,6 +73,9 @@ class RelaySession(Generic[C]):
         """Whether the connection has ended; its sockets may still have data to send."""
         self.pauses: Final = Pauses()
         """Why the client is not read from."""
+        self._bulk_reads: Final = bulk_reads(loop)
+        self._client_bulk: Final = BulkReader(self.pauses)
+        self._broker_bulk: Final = BulkReader(broker.pauses)
         self.heard_at = loop.time()
         self.client_ended_at = 0.0
         """When the client said that it sends no more; 0.0 if it did not."""
@@ -112,6 +116,9 @@ class RelaySession(Generic[C]):
             self._fail_in_call(relay, error)
             return
         self._act_on(relay, output)
+        if len(data) >= BULK_BYTES and not self.over:
+            self._client_bulk.transport = self.client
+            self._bulk_reads.took(self._client_bulk, len(data), relay.client_key)
         if began > 0.0 and self._broker.transport is not None:
             self._measured_reads.forwarded(relay.forwarded_last(now), began)
 
@@ -161,8 +168,17 @@ class RelaySession(Generic[C]):
             self._fail_in_call(relay, error)
             return
         self._act_on(relay, output)
+        if len(data) >= BULK_BYTES:
+            self.broker_took(len(data))
         if began > 0.0 and measured is not None and not relay.is_next(measured):
             relay.note_proxy_seconds(measured, self._measured_reads.responded(began))
+
+    def broker_took(self, size: int) -> None:
+        """Note that at least BULK_BYTES have been read from the broker at once."""
+        relay = self.relay
+        if relay is not None and not self.over:
+            self._broker_bulk.transport = self._broker.transport
+            self._bulk_reads.took(self._broker_bulk, size, relay.client_key)
 
     def _read_late(self, relay: Relay, data: bytes) -> None:
         """Take what the broker sends after the end of the connection; see Relay.receive_late()."""
@@ -410,6 +426,8 @@ class RelaySession(Generic[C]):
         if self.over:
             return
         self.over = True
+        self._bulk_reads.end(self._client_bulk)
+        self._bulk_reads.end(self._broker_bulk)
         self._arm(0.0)
         self._question.cancel()
         response_due = False

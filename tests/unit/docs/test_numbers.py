@@ -22,6 +22,7 @@ from proxy.relay.requests.buffer import LARGE_FRAME_SECONDS
 from proxy.relay.requests.requests import DONE_AT_ONCE, UNSUPPORTED_WEIGHT
 from proxy.relay.responses.responses import STREAM_BYTES
 from proxy.relay.responses.withheld_responses import SMALL_BYTES
+from proxy.server.connection.bulk_reads import BULK_BYTES, TURN_BYTES
 from proxy.server.listener.connections import MAX_UNSERVED
 from proxy.server.listener.handshake_turns import PAUSE_SECONDS
 from proxy.server.logs.log_limit import LINES
@@ -54,6 +55,11 @@ BOUNDS = [
         ATTACKS,
         r"After (\d+) of them, or (\d+) of unknown",
         (DONE_AT_ONCE, DONE_AT_ONCE / UNSUPPORTED_WEIGHT),
+    ),
+    Bound(
+        ATTACKS,
+        r"After (\d+) KiB of reads of (\d+) KiB or more",
+        (TURN_BYTES >> 10, BULK_BYTES >> 10),
     ),
     Bound(ATTACKS, r"has at most ([\d,]+) requests in flight", (MAX_IN_FLIGHT,)),
     Bound(

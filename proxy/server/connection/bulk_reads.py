@@ -1,0 +1,122 @@
+"""BulkReads: how many bytes all connections read in one turn of the event loop.
+
+A read brings up to 256 KiB, which the proxy copies twice, and the event loop reads every socket that has
+data. Without a bound, all other connections wait while a client with a hundred connections sends large
+requests, or receives large responses.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, final
+
+from proxy.quota.identity import ClientKey
+from proxy.server.connection.pauses import BULK, Pauses
+
+BULK_BYTES: Final = 32 << 10
+"""A read of at least this size counts. The bounds of requests and responses of a turn apply to smaller ones.
+"""
+TURN_BYTES: Final = 512 << 10
+"""Bytes of all sockets in one turn. After that, the sockets that have had such a read are paused."""
+SPLICED_SHIFT: Final = 2
+"""Bytes that are spliced from one socket to the other take a quarter of the time: their number is shifted
+right by this.
+"""
+RESUMED: Final = 2
+"""Sockets that are read again in the next turn."""
+NOBODY: Final[ClientKey] = ("", "")
+
+
+@final
+class BulkReader:
+    """One socket of a connection, a client's or a broker's."""
+
+    __slots__ = ("client", "pauses", "transport")
+
+    def __init__(self, pauses: Pauses) -> None:
+        self.pauses: Final = pauses
+        self.transport: asyncio.Transport | None = None
+        """None before the first read that counts, and after the end of the connection."""
+        self.client = NOBODY
+        """The client of the connection, with the last such read."""
+
+    def pause(self, on: bool) -> None:
+        """Pause or resume the socket."""
+        self.pauses.change(self.transport, BULK, on)
+
+
+@final
+class BulkReads:
+    """Shared by all connections of an event loop. Clients have turns in the order in which they were paused,
+    and within a client its sockets.
+    """
+
+    def __init__(self, next_turn: Callable[[Callable[[], None]], object]) -> None:
+        """`next_turn`: calls a function in the next turn of the event loop, before the sockets are read."""
+        self._next_turn: Final = next_turn
+        self._armed = False
+        self._left = TURN_BYTES
+        self._read: Final[dict[BulkReader, None]] = {}
+        """The sockets that may be read."""
+        self._paused: Final[dict[ClientKey, dict[BulkReader, None]]] = {}
+        """By client, in the order of their turns."""
+
+    def took(self, reader: BulkReader, size: int, client: ClientKey) -> None:
+        """Note a read of at least BULK_BYTES; it may pause the socket, and others."""
+        reader.client = client
+        read = self._read
+        # To the end of the order: the others are read before it.
+        read.pop(reader, None)
+        read[reader] = None
+        self._left -= size
+        self._arm()
+        if self._left <= 0:
+            for each in read:
+                each.pause(True)
+                self._paused.setdefault(each.client, {})[each] = None
+            read.clear()
+
+    def end(self, reader: BulkReader) -> None:
+        """Forget the socket of a connection that has ended."""
+        reader.transport = None
+        self._read.pop(reader, None)
+        paused = self._paused.get(reader.client)
+        if paused is not None and reader in paused:
+            del paused[reader]
+            if not paused:
+                del self._paused[reader.client]
+
+    def _arm(self) -> None:
+        if not self._armed:
+            self._armed = True
+            self._next_turn(self._resume)
+
+    def _resume(self) -> None:
+        """Begin a turn."""
+        self._armed = False
+        self._left = TURN_BYTES
+        for _ in range(RESUMED):
+            if not self._paused:
+                return
+            client = next(iter(self._paused))
+            readers = self._paused.pop(client)
+            reader = next(iter(readers))
+            del readers[reader]
+            if readers:
+                self._paused[client] = readers
+            self._read[reader] = None
+            reader.pause(False)
+        if self._paused:
+            self._arm()
+
+
+_reads: BulkReads | None = None
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def bulk_reads(loop: asyncio.AbstractEventLoop) -> BulkReads:
+    """Those of the process's event loop."""
+    global _reads, _loop
+    if _reads is None or _loop is not loop:
+        _reads = BulkReads(loop.call_soon)
+        _loop = loop
+    return _reads
