@@ -119,7 +119,9 @@ class Listeners:
         return [listener.discovery for listener in self._clients if listener.gateway.listener.asks]
 
     async def start_clients(self, quotas_loaded: Callable[[], Awaitable[object]]) -> None:
-        """Serve clients once their quotas are known."""
+        """Serve clients once their quotas are known. Meanwhile, learn the brokers."""
+        for listener in self._clients:
+            listener.discovery.learn()
         await quotas_loaded()
         for gateway in self.clients:
             gateway.start()

@@ -33,7 +33,9 @@ class BrokerDiscovery(Protocol):
 
 
 class ClusterDiscovery:
-    """Brokers as the cluster's metadata names them. The bootstrap port opens with the first metadata."""
+    """Brokers as the cluster's metadata names them. The bootstrap port opens when there is metadata, and
+    start() was called.
+    """
 
     def __init__(
         self,
@@ -56,9 +58,16 @@ class ClusterDiscovery:
         self._ports: Final = ports
         self._sockets: Final = sockets
         self._tasks: Final = tasks
+        self._started = False
+
+    def learn(self) -> None:
+        """Request metadata from now on. No port is served before start()."""
+        self._tasks.start(self.cluster.run())
 
     def start(self) -> None:
-        self._tasks.start(self.cluster.run())
+        self._started = True
+        if not self.cluster.problem:
+            self.cluster_changed(self.cluster.view)
         if self._asks:
             self._tasks.start(self._authorizer.run())
             return
@@ -70,8 +79,10 @@ class ClusterDiscovery:
 
     def cluster_changed(self, view: ClusterView) -> None:
         """Bind a port for each broker of the view; called with each view whose brokers are not the last
-        one's.
+        one's. Before start() nothing happens.
         """
+        if not self._started:
+            return
         for node in view.nodes.values():
             self._ports.advertised(node.node_id, node.host, node.port)
         self._sockets.open_bootstrap()

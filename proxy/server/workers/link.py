@@ -29,6 +29,8 @@ from proxy.server.workers.local_shares import LocalShares
 from proxy.tasks import Tasks
 from proxy.telemetry.console import decode_request, encode_reply
 
+PAGES_WAIT_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.01
 Pages = Callable[[AdminSources, str], Awaitable[bytes]]
 
 
@@ -82,8 +84,13 @@ class WorkerLink:
         return b"" if self._page is None else await self._page(sources, what)
 
     async def serve(self, sources: AdminSources) -> None:
-        """WorkerReply with what these sources show."""
+        """WorkerReply with what these sources show. Metrics and quotas need a library that takes long to
+        import: they come once clients are served, or after PAGES_WAIT_SECONDS.
+        """
         self._sources = sources
+        latest = asyncio.get_running_loop().time() + PAGES_WAIT_SECONDS
+        while sources.readiness.problems() and asyncio.get_running_loop().time() < latest:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)
         # In a thread, so that clients are served meanwhile.
         self._page = await asyncio.to_thread(_imported)
 

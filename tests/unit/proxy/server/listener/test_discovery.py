@@ -56,17 +56,31 @@ class Kit:
         self.started.append("authorizer")
 
 
-def test_brokers_get_their_ports_before_the_bootstrap_port_opens() -> None:
+async def test_brokers_get_their_ports_before_the_bootstrap_port_opens() -> None:
     kit = Kit()
+    kit.discovery.start()
     kit.discovery.cluster_changed(VIEW)
     assert kit.ports.known == {5: ("b", 95), 7: ("b", 97)}
     assert kit.sockets.bootstrap_open
 
 
-def test_a_listener_has_a_problem_until_its_cluster_responds_and_its_port_is_open() -> None:
+async def test_metadata_that_comes_before_the_start_is_used_then() -> None:
+    """The quotas are not loaded yet, and clients must not be served without them."""
+    kit = Kit()
+    kit.discovery.cluster.problem = ""
+    kit.discovery.cluster.view = VIEW
+    kit.discovery.cluster_changed(VIEW)
+    assert (kit.ports.known, kit.sockets.bootstrap_open) == ({}, False)
+    kit.discovery.start()
+    assert kit.ports.known == {5: ("b", 95), 7: ("b", 97)}
+    assert kit.sockets.bootstrap_open
+
+
+async def test_a_listener_has_a_problem_until_its_cluster_responds_and_its_port_is_open() -> None:
     kit = Kit()
     cluster = kit.discovery.cluster
     assert kit.discovery.problems() == [f"clients: {cluster.problem}"]
+    kit.discovery.start()
     cluster.problem = ""
     assert len(kit.discovery.problems()) == 1
     kit.discovery.cluster_changed(VIEW)
@@ -106,6 +120,7 @@ async def test_a_cluster_that_the_proxy_cannot_ask_is_logged_and_its_authorizer_
         running.set()
 
     kit.discovery.cluster.run = run  # type: ignore[method-assign]
+    kit.discovery.learn()
     kit.discovery.start()
     await running.wait()
     await asyncio.sleep(0)
