@@ -21,6 +21,7 @@ SCENARIOS: Final = (
     restarts.SCENARIO,
     restarts.AT_PASSED_SOCKETS,
     restarts.HANDOVERS,
+    restarts.HANDOVERS_OF_WORKERS,
     restarts.OF_WORKERS,
     *(module.SCENARIO for module in (connections, churn, client_ids, brokers)),
 )

@@ -2,8 +2,8 @@
 
 As with a supervisor, the next process starts as soon as the last one has ended. `restarts` binds its ports
 anew; `restarts-passed` gets them from the supervisor, as from systemd's socket activation. `handovers` starts
-a successor at the same ports first (`reuse_port`). `workers` runs a supervisor with two workers, and does in
-turn what FAULTS lists.
+a successor at the same ports first (`reuse_port`), and `handovers-workers` does so with two workers each.
+`workers` runs a supervisor with two workers, and does in turn what FAULTS lists.
 """
 
 import json
@@ -94,11 +94,14 @@ def run(run: Run, *, passed: bool = False) -> Outcome:
         return _measure(run, [proxy], next_restart)
 
 
-def run_handovers(run: Run) -> Outcome:
-    """Replace the proxy by a successor at the same ports, and count lost and doubled messages."""
-    first = ProxyProcess(run.folder / "first", run.kafka.bootstrap, listener={"reuse_port": True})
+def run_handovers(run: Run, *, workers: int = 1) -> Outcome:
+    """Replace the proxy by a successor at the same ports, and count lost and doubled messages. Each has this
+    number of workers.
+    """
+    make = partial(ProxyProcess, upstream=run.kafka.bootstrap, settings={"workers": workers})
+    first = make(run.folder / "first", listener={"reuse_port": True})
     same = {"bootstrap_port": first.bootstrap_port, "broker_port_base": first.broker_port(0)}
-    second = ProxyProcess(run.folder / "second", run.kafka.bootstrap, listener={"reuse_port": True, **same})
+    second = make(run.folder / "second", listener={"reuse_port": True, **same})
     with first:
 
         def next_handover(number: int, writers: list[Writer]) -> Restart:
@@ -230,4 +233,9 @@ OF_WORKERS: Final = Scenario(
 )
 HANDOVERS: Final = Scenario(
     "handovers", "200 replacements by a successor at the same ports under load", run_handovers
+)
+HANDOVERS_OF_WORKERS: Final = Scenario(
+    "handovers-workers",
+    "the same with two workers and their supervisor",
+    partial(run_handovers, workers=2),
 )
