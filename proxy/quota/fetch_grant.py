@@ -32,6 +32,10 @@ GROWTH: Final = 20.0
 tokens to each of many fetches that start at once."""
 DEBT_SECONDS: Final = 1.0
 """A response is delivered, and charged, if its buckets owe at most this many seconds of their limits."""
+LEAST_ROOM_BYTES: Final = 1 << 20
+"""A fetch may bring so many bytes even if its max_bytes is lower: a broker sends at least one batch, of up to
+1 MiB by default.
+"""
 LEAST_WAIT_SECONDS: Final = 0.005
 """The shortest time until the tokens are asked for again."""
 MOST_WAIT_SECONDS: Final = 1.0
@@ -83,9 +87,13 @@ class FetchGrant:
     )
 
     def __init__(self, last: "FetchGrant | None" = None) -> None:
-        """`last`: the grant of the connection's last fetch; None for the first."""
-        self._last = last
+        """`last`: the grant of the connection's last fetch; None for the first. If it awaits its response,
+        its places in the queues stay its own.
+        """
         self._expected: Final[int] = UNKNOWN if last is None else last.size
+        if last is not None and last.granted and not last.settled:
+            last = None
+        self._last = last
         self._buckets: list[Bucket] = [] if last is None else last._buckets
         """A connection may use thousands. Two fetches mostly have the same buckets in the same order: then
         they share these lists.
@@ -109,9 +117,9 @@ class FetchGrant:
         self._retry_at = 0.0
         self.acquires = False
         """Whether the broker locks the records of the response for this consumer (ShareFetch)."""
-        self.granted = False
+        self.granted: bool = False
         """Whether the fetch may be forwarded."""
-        self.settled = False
+        self.settled: bool = False
         """Whether its response has been charged."""
         self.size: int = self._expected
         """The size of its response, when the response has arrived."""
@@ -247,6 +255,8 @@ class FetchGrant:
         fetch keeps its places.
         """
         self._asked_at = now
+        if self._grant_at_once(0.0, now):
+            return 0.0
         longest = 0.0
         most = UNLIMITED
         tickets = self._tickets
@@ -260,7 +270,7 @@ class FetchGrant:
             left = tokens_left(bucket, now) if tokens is None else tokens.measure(now)
             left -= queue.reserved(now)
             if left >= 0.0 and not queue.any_waits and not self.acquires:
-                # Nearly all fetches: nobody waits for the bucket, and there are tokens.
+                # Nobody waits for the bucket, and there are tokens.
                 share = _most(left, ticket.size, limit)
                 if share < most:
                     most = share
@@ -289,11 +299,59 @@ class FetchGrant:
         self._retry_at = now + again
         return again
 
+    def ask_beside(self, others: int, max_bytes: int, now: float) -> bool:
+        """Grant the fetch although others of its connection are in flight, if the tokens suffice for the
+        max_bytes of all of them; return whether it is granted.
+        """
+        self._asked_at = now
+        room = float((others + 1) * max(max_bytes, LEAST_ROOM_BYTES))
+        return max_bytes >= 0 and self._grant_at_once(room, now)
+
+    def _grant_at_once(self, room: float, now: float) -> bool:
+        """Grant the fetch if nobody waits for its buckets, and each has so many more tokens than the fetch is
+        expected to bring, and at least `room`, that it does not matter what has been refilled since the last
+        use. Nearly all fetches are granted here. Return whether it is granted.
+        """
+        if self._expected == UNKNOWN or self.acquires:
+            return False
+        wanted = float(self._expected) * GROWTH
+        least = wanted if wanted > room else room
+        lowest = UNLIMITED
+        buckets = self._buckets
+        tickets = self._tickets
+        size: native = len(buckets)
+        at: native = 0
+        while at < size:
+            bucket = buckets[at]
+            limit = bucket.limit
+            queue = tickets[at].queue
+            at += 1
+            if limit == UNLIMITED or bucket.observed:
+                continue
+            tokens = bucket.tokens
+            if tokens is None or queue.any_waits or tokens.at_least - queue.reserved(now) < least:
+                return False
+            if limit < lowest:
+                lowest = limit
+        bound = UNLIMITED
+        if lowest != UNLIMITED:
+            bound = lowest * LEAST_FETCH_SECONDS
+            if wanted > bound:
+                bound = wanted
+        self._grant(bound, now)
+        return True
+
     def _grant(self, most: float, now: float) -> None:
         self.granted = True
-        for at, bucket in enumerate(self._buckets):
+        buckets = self._buckets
+        tickets = self._tickets
+        size: native = len(buckets)
+        at: native = 0
+        while at < size:
+            bucket = buckets[at]
+            ticket = tickets[at]
+            at += 1
             if _enforced(bucket):
-                ticket = self._tickets[at]
                 queue = ticket.queue
                 if self.acquires and queue.first_bytes < 0.0:
                     # A batch may be larger than all tokens. Until one response is known, others wait: their
@@ -327,7 +385,9 @@ class FetchGrant:
         """
         for bucket in self._buckets:
             tokens = bucket.tokens
-            left = tokens_left(bucket, now) if tokens is None else tokens.measure(now)
+            if tokens is not None and tokens.at_least >= 0.0:  # nearly always
+                continue
+            left = tokens_left(bucket, now)
             if left < 0.0 and _enforced(bucket) and self._owes_too_much(bucket, left, float(size)):
                 self.longest = bucket
                 return True

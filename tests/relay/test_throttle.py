@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_grant import queue_of
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits.enforcement import WINDOW
 from proxy.quota.quota import Quota
@@ -20,10 +21,14 @@ from tests.support.messages.exchanges import (
     responded,
 )
 from tests.support.messages.kio_messages import Ports
-from tests.support.stories.playbook import EACH_CLIENT, EVERYONE, Playbook, drive, new_relay
+from tests.support.stories.playbook import EACH_CLIENT, EVERYONE, START, Playbook, drive, engine, new_relay
 
 KILOBYTE_IN = {EVERYONE: {"producer_byte_rate": 1000.0}}
 KILOBYTE_OUT = {EVERYONE: {"consumer_byte_rate": 1000.0}}
+
+
+EXPECTED_BYTES = 196.0
+"""Of a response to a fetch whose last one has had 200 bytes with its length, as the quota counts it."""
 
 
 def producing():
@@ -143,6 +148,36 @@ def test_pipelined_fetches_within_the_quota_go_one_by_one():
     story = consuming().client(bounded_fetch(1) + bounded_fetch(2)).to_broker(bounded_fetch(1))
     story.broker(fetched(1)).to_client(fetched(1)).to_broker(bounded_fetch(2))
     story.broker(fetched(2)).to_client(fetched(2)).unmuted().idle()
+
+
+def test_pipelined_fetches_are_in_flight_together_if_there_are_tokens_for_all():
+    """Each may bring a batch of 1 MiB: the first two have tokens, and the third might have none."""
+    made = engine({EVERYONE: {"consumer_byte_rate": 2.5e6}})
+    relay = drive(made, Ports(), Traffic())
+    story = Playbook(relay).client(bounded_fetch(1) + bounded_fetch(2)).to_broker(bounded_fetch(1))
+    story.broker(fetched(1)).to_client(fetched(1)).to_broker(bounded_fetch(2))
+    story.client(bounded_fetch(3)).to_broker(bounded_fetch(3)).client(bounded_fetch(4)).to_broker()
+    story.broker(fetched(2)).to_client(fetched(2)).to_broker()
+    story.broker(fetched(3)).to_client(fetched(3)).to_broker(bounded_fetch(4))
+    story.client(bounded_fetch(5)).to_broker(bounded_fetch(5))
+    (bucket,) = made.live()
+    assert (bucket.used, queue_of(bucket).reserved(START)) == (600.0, 2 * EXPECTED_BYTES)
+    relay.end()
+    assert bucket.used == 600.0 + 2 * EXPECTED_BYTES, "a client gains nothing by disconnecting"
+
+
+def test_eight_pipelined_fetches_are_in_flight_at_most():
+    made = engine({EVERYONE: {"consumer_byte_rate": 1e9}})
+    story = Playbook(drive(made, Ports(), Traffic()))
+    story.client(bounded_fetch(0)).to_broker(bounded_fetch(0)).broker(fetched(0)).to_client(fetched(0))
+    story.client(b"".join([bounded_fetch(at) for at in range(1, 25)]))
+    (bucket,) = made.live()
+    for begin in (1, 9, 17):
+        story.to_broker(*[bounded_fetch(at) for at in range(begin, begin + 8)])
+        for at in range(begin, begin + 8):
+            assert queue_of(bucket).reserved(START) == EXPECTED_BYTES * (begin + 8 - at)
+            story.broker(fetched(at)).to_client(fetched(at))
+    story.idle()
 
 
 def test_a_short_wait_does_not_cut_a_long_one():

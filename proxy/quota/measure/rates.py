@@ -76,6 +76,11 @@ class TokenBucket:
         self._last: native = -_NEVER
 
     @property
+    def at_least(self) -> float:
+        """The tokens after the last call: there are at least as many now."""
+        return self._tokens
+
+    @property
     def burst(self) -> float:
         """The tokens of a client that has been idle."""
         return self._burst

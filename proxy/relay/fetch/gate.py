@@ -39,6 +39,8 @@ this much later than max_wait_ms.
 PARTITION_BYTES: Final = 28
 """The least number of bytes of a partition in a Fetch request."""
 UNASKED: Final = -1.0
+BESIDE_AT_MOST: Final = 7
+"""Fetches of a connection that quotas limit and that are in flight beside the last one."""
 
 
 @final
@@ -88,8 +90,11 @@ class WaitingFetch:
 
 @final
 class FetchGate:
-    """The gate of one connection. One fetch waits at a time, and one fetch that quotas limit is in flight at
-    a time. A broker, too, processes the next fetch only when it has responded to the last.
+    """The gate of one connection. One fetch waits at a time.
+
+    While a fetch that quotas limit is in flight, the next one is forwarded only if there are tokens for both.
+    Otherwise it waits for the response: a broker, too, processes the next fetch only when it has responded to
+    the last.
     """
 
     def __init__(
@@ -114,6 +119,10 @@ class FetchGate:
         """The fetch that waits."""
         self._grant: FetchGrant | None = None
         """The bytes that the quotas have granted to the last fetch."""
+        self._earlier: Final[list[FetchGrant]] = []
+        """The grants before it that await their responses, and among the first of them some whose responses
+        have arrived: their places in the queues become those of later fetches.
+        """
 
     @property
     def reads(self) -> bool:
@@ -153,7 +162,10 @@ class FetchGate:
                 return False
         grant: FetchGrant | None = None
         busy = self._busy()
+        if busy and gated is None and self._goes_beside(frame, exchange, view, now):
+            return True
         if self._engine.limits_fetches and not busy:
+            self._end_earlier()
             grant = self._engine.grant(view, exchange.client, self._grant, now)
         if gated is None and grant is None and not busy:
             return True
@@ -195,6 +207,34 @@ class FetchGate:
         grant = self._grant
         return grant is not None and grant.granted and not grant.settled
 
+    def _goes_beside(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
+        """Return whether to forward a fetch while others that quotas limit await their responses: not if it
+        might have to wait for tokens.
+        """
+        last = self._grant
+        earlier = self._earlier
+        if last is None or view.api_key != FETCH or view.partial or not self._engine.limits_fetches:
+            return False
+        spare = earlier[0] if earlier and earlier[0].settled else None
+        if len(earlier) >= BESIDE_AT_MOST and spare is None:
+            return False
+        grant = self._engine.grant(view, exchange.client, last if spare is None else spare, now)
+        if grant is None or not grant.ask_beside(len(earlier) + 1, view.max_bytes, now):
+            return False
+        if spare is not None:
+            earlier.pop(0)
+        earlier.append(last)
+        session = read_session(frame.pieces, after_bounds(view), view.api_version)
+        exchange.full_fetch = is_full(session[1])
+        self._allow(exchange, view, grant)
+        return True
+
+    def _end_earlier(self) -> None:
+        """Give up the places of fetches whose responses have arrived, but those of the last one."""
+        for grant in self._earlier:
+            grant.end()
+        self._earlier.clear()
+
     def _forwards(self, fetch: WaitingFetch, wait: float, now: float) -> bool:
         """`wait`: what the grant has replied to ask() now, or UNASKED."""
         outcome = ALLOW
@@ -203,6 +243,7 @@ class FetchGate:
                 fetch.wake_at = 0.0
                 self._fetch = fetch
                 return False
+            self._end_earlier()
             fetch.begin(self._engine.grant(fetch.view, fetch.exchange.client, self._grant, now), now)
         grant = fetch.grant
         if grant is not None and (wait >= 0.0 or not grant.granted):
@@ -336,6 +377,8 @@ class FetchGate:
         """The connection is over."""
         if self._fetch is not None and self._fetch.grant is not None:
             self._fetch.grant.end()
+        for grant in self._earlier:
+            grant.abandon()
         if self._grant is not None:
             self._grant.abandon()
         if self._fetches is not None:

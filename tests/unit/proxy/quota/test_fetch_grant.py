@@ -6,6 +6,7 @@ from proxy.quota.fetch_grant import (
     DEBT_SECONDS,
     FIRST_FETCH_SECONDS,
     LEAST_FETCH_SECONDS,
+    LEAST_ROOM_BYTES,
     LEAST_WAIT_SECONDS,
     MOST_WAIT_SECONDS,
     NO_BOUND,
@@ -176,6 +177,50 @@ def test_a_fetch_that_was_granted_and_got_no_response_keeps_its_reservation():
     made.settle(10, 10, 0.0, 0.0)
     last.abandon()
     assert tokens_left(one, 0.0) == LIMIT - LIMIT * FIRST_FETCH_SECONDS
+
+
+def ample():
+    """A bucket with tokens for two fetches of 1 MiB, and a grant of a connection that knows its responses."""
+    one = bucket(limit=2.5 * LEAST_ROOM_BYTES)
+    last = grant(one)
+    last.settle(300, 300, 0.0, 0.0)
+    return one, grant(one, last=last)
+
+
+def test_a_fetch_beside_another_reserves_bytes_of_its_own():
+    one, first = ample()
+    assert first.ask(0.0) == 0.0
+    second = grant(one, last=first)
+    assert second.ask_beside(1, 100, 0.0)
+    assert queue_of(one).reserved(0.0) == 600.0
+    assert second.max_bytes == first.max_bytes == 2.5 * LEAST_ROOM_BYTES * LEAST_FETCH_SECONDS
+    first.settle(300, 300, 0.0, 0.0)
+    assert queue_of(one).reserved(0.0) == 300.0
+    third = grant(one, last=first)
+    assert third.ask_beside(1, 100, 0.0)
+    second.abandon()
+    third.abandon()
+    assert tokens_left(one, 0.0) == 2.5 * LEAST_ROOM_BYTES - 600.0
+
+
+@pytest.mark.parametrize(
+    ("others", "max_bytes"), [(2, 100), (1, LEAST_ROOM_BYTES * 2), (1, NO_BOUND)], ids=str
+)
+def test_a_fetch_beside_others_needs_tokens_for_what_all_may_bring(others, max_bytes):
+    one, first = ample()
+    first.ask(0.0)
+    second = grant(one, last=first)
+    assert not second.ask_beside(others, max_bytes, 0.0)
+    assert (second.granted, queue_of(one).reserved(0.0)) == (False, 300.0)
+
+
+def test_a_fetch_beside_others_does_not_pass_one_that_waits():
+    one, first = ample()
+    first.ask(0.0)
+    one.record(3.0 * LEAST_ROOM_BYTES, 0.0)
+    assert grant(one).ask(0.0) > 0.0
+    one.give_back(3.0 * LEAST_ROOM_BYTES, 0.0)
+    assert not grant(one, last=first).ask_beside(1, 100, 0.0)
 
 
 def test_the_buckets_of_a_response_are_expected_in_their_order():
