@@ -215,6 +215,10 @@ class FetchGrant:
             at = self._at = {each: place for place, each in enumerate(buckets)}
         return at.get(bucket, -1)
 
+    def count_of(self, buckets: list[Bucket]) -> native:
+        """How many of these buckets, from the first on, it has by add_all(); 0 if they are another list."""
+        return self._added_size if self._added is buckets and self._added_at >= 0 else 0
+
     def has(self, bucket: Bucket) -> bool:
         """Whether it has a place or a reservation in this bucket."""
         return self._find(bucket, 0) >= 0

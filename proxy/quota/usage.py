@@ -174,21 +174,43 @@ class ClientUsage:
 
     def records_in(self, api_key: native, items: list[Item]) -> native:
         """Count the records of partitions from the client; return their bytes."""
-        size: native = 0
-        for item in items:
-            if item.size > 0:
-                self._partition(api_key, item).bytes_in += item.size
-                size += item.size
-        return size
+        return self._count_records(api_key, items, False)
 
     def records_out(self, api_key: native, items: list[Item]) -> native:
         """Count the records of partitions for the client; return their bytes."""
+        return self._count_records(api_key, items, True)
+
+    def _count_records(self, api_key: native, items: list[Item], out: bool) -> native:
         size: native = 0
+        last: Tally | None = None
+        topic = ""
+        topic_id = NO_ID
         for item in items:
             # Most fetches of many partitions return records of few.
-            if item.size > 0:
-                self._partition(api_key, item).bytes_out += item.size
-                size += item.size
+            if item.size <= 0:
+                continue
+            tally = None if last is None else last.following
+            if (
+                tally is not None
+                and tally.partition == item.partition
+                and item.topic is topic
+                and item.topic_id is topic_id
+            ):  # nearly always
+                last = tally
+            else:
+                if last is not None:
+                    self._partition_tally = last
+                tally = self._partition(api_key, item)
+                last = self._partition_tally
+                topic = item.topic
+                topic_id = item.topic_id
+            if out:
+                tally.bytes_out += item.size
+            else:
+                tally.bytes_in += item.size
+            size += item.size
+        if last is not None:
+            self._partition_tally = last
         return size
 
     def divide_in(self, api_key: native, items: list[Item]) -> None:

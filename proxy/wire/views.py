@@ -15,6 +15,8 @@ from proxy.wire.edit import Edit
 from proxy.wire.fetch_rewrite import FetchRewrite
 from proxy.wire.protected_topics import ProtectedTopics
 
+NO_HEAD: Final = b""
+
 
 class Found:
     """What a quota has looked up for an item's partition. The quota subclasses it, and checks whether it is
@@ -131,6 +133,29 @@ class View:
             items[at].become(topic, topic_id, partition, size, head, error_code)
             return
         self.add(Item(topic, topic_id, partition, size, head, error_code))
+
+    def keep_records(self, topic: str, topic_id: bytes, partition: native, size: native) -> None:
+        """Add an item without a head and without an error, as nearly all are."""
+        items = self.items
+        cursor = self.cursor
+        at = cursor.kept
+        cursor.kept = at + 1
+        if at >= len(items):
+            self.add(Item(topic, topic_id, partition, size, NO_HEAD))
+            return
+        item = items[at]
+        if (
+            item.partition == partition
+            and item.topic_id is topic_id
+            and item.error_code == 0
+            and (item.topic is topic or not topic)
+            and item.head is NO_HEAD
+        ):
+            # The item of the last message, mostly.
+            item.topic = topic
+            item.size = size
+        else:
+            item.become(topic, topic_id, partition, size, NO_HEAD, 0)
 
     def add(self, item: Item) -> None:
         """Add an item that has been made elsewhere."""

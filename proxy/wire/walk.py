@@ -23,7 +23,6 @@ AFTER_RECORDS: Final = 4
 TAIL: Final = 5
 NUMBER_BYTES: Final[native] = 4
 """The size of a partition's number."""
-NO_HEAD: Final = b""
 LENGTH_BYTES: Final[native] = 3
 """The most bytes that the length of records of up to 2 MiB takes."""
 
@@ -187,7 +186,7 @@ def read_usual_records(reader: Reader, view: View, fields: native, only_records:
                 break
             cursor.any_batch = True
         if keeps and (size > 0 or not only_records):
-            view.keep(topic, topic_id, i32_at(data, at), size, NO_HEAD, 0)
+            view.keep_records(topic, topic_id, i32_at(data, at), size)
         at = next_at + 1
         left -= 1
     reader.pos = at

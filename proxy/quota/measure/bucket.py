@@ -12,6 +12,8 @@ from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import EwmaRate, SampledRate, TokenBucket
 from proxy.wire.cursor import NO_PARTITION
 
+NEVER: Final = -math.inf
+"""Before all times."""
 IDLE_SECONDS: Final = 3600.0
 """Kafka removes a quota's sensor after this long without a record (inactive.sensor.expiration.time)."""
 
@@ -41,10 +43,15 @@ class Bucket:
         self.last_used = now
         self.used = 0.0
         """The sum of all uses."""
-        self._rule = rule
-        self.sampled = SampledRate(rule.window.samples, rule.window.seconds)
-        """Kafka's rate: metrics show it, and without tokens it limits."""
+        self._unsampled = 0.0
+        """With tokens: uses of the current sample that are not in `_sampled` yet."""
+        self._unsampled_at = NEVER
+        """The time of the last of them; NEVER if there are none."""
+        self._sample_ends = NEVER
         self.tokens: TokenBucket | None = None
+        self._rule = rule
+        self._sampled = SampledRate(rule.window.samples, rule.window.seconds)
+        """Kafka's rate, see _rate(): metrics show it, and without tokens it limits."""
         self.allowance: TokenBucket | None = None
         """What a rule that repays allows besides Kafka's rate: a whole window's worth, refilled at the
         limit.
@@ -117,7 +124,7 @@ class Bucket:
             return
         old = self._rule
         if not rule.window.same(old.window):
-            self.sampled = SampledRate(rule.window.samples, rule.window.seconds)
+            self._begin_rate(rule)
         self._rule = rule
         self.observed = rule.observed
         self._set_tokens(rule, now)
@@ -144,10 +151,10 @@ class Bucket:
         all brokers. All debts to them remain owed. Without a debt, this bucket has no more tokens than any of
         them.
         """
-        self.sampled = SampledRate(self._rule.window.samples, self._rule.window.seconds)
-        uses = [use for other in others for use in other.sampled.uses()]
+        self._begin_rate(self._rule)
+        uses = [use for other in others for use in other._rate().uses()]
         for at, value in sorted(uses):
-            self.sampled.record(value, at)
+            self._sampled.record(value, at)
         _inherit_tokens(self.allowance, [other.allowance for other in others], now)
         tokens = self.tokens
         owed = sum([max(other._owed_until - now, 0.0) for other in others])
@@ -167,11 +174,16 @@ class Bucket:
         """
         self.last_used = now
         self.used += value
-        self.sampled.record(value, now)
         tokens = self.tokens
         self.ahead_seconds = 0.0
         if tokens is None:
             return self._record_sampled(value, now, who)
+        if self._unsampled_at <= now < self._sample_ends:  # nearly always
+            self._unsampled += value
+            self._unsampled_at = now
+        else:
+            self._rate().record(value, now)
+            self._sample_ends = self._sampled.sample_ends
         seconds = tokens.take(value, now)
         if seconds <= 0.0:  # nearly always
             if self._fair_share is not None:
@@ -187,7 +199,9 @@ class Bucket:
     def _record_sampled(self, value: float, now: float, who: Identity | None) -> float:
         """The rest of record() where Kafka's rate limits."""
         rule = self._rule
-        seconds = self._owed(self.sampled.throttle_seconds(self.limit, now), value, now)
+        sampled = self._rate()
+        sampled.record(value, now)
+        seconds = self._owed(sampled.throttle_seconds(self.limit, now), value, now)
         allowance = self.allowance
         if allowance is not None:
             allowance.record(value, now)
@@ -196,13 +210,27 @@ class Bucket:
             self._note_debtor(who, seconds, value)
         return min(seconds, rule.max_throttle_seconds)
 
+    def _rate(self) -> SampledRate:
+        """Kafka's rate, with all uses."""
+        if self._unsampled_at != NEVER:
+            self._sampled.record(self._unsampled, self._unsampled_at)
+            self._unsampled = 0.0
+            self._unsampled_at = NEVER
+        return self._sampled
+
+    def _begin_rate(self, rule: RateRule) -> None:
+        """Begin with a rate of no uses."""
+        self._sampled = SampledRate(rule.window.samples, rule.window.seconds)
+        self._unsampled = 0.0
+        self._unsampled_at = self._sample_ends = NEVER
+
     def wait(self, now: float) -> float:
         """The seconds until the bucket is within its limit; 0.0 if it is."""
         if self.tokens is not None:
             return self.tokens.throttle_seconds(self.limit, now)
         if self.average is not None:
             return self.average.throttle_seconds(self.limit, now)
-        seconds = max(self.sampled.throttle_seconds(self.limit, now), self._owed_until - now, 0.0)
+        seconds = max(self._rate().throttle_seconds(self.limit, now), self._owed_until - now, 0.0)
         if self.allowance is not None:
             seconds = max(seconds, self.allowance.throttle_seconds(self.limit, now))
         return seconds
@@ -216,7 +244,7 @@ class Bucket:
 
     def measure(self, now: float) -> float:
         """The rate per second: the average of a broker-side quota, otherwise Kafka's sampled rate."""
-        return self.sampled.measure(now) if self.average is None else self.average.measure(now)
+        return self._rate().measure(now) if self.average is None else self.average.measure(now)
 
     def as_new(self, now: float) -> bool:
         """Whether it limits clients no more than a new bucket: it has all its tokens, or no use in its
@@ -258,7 +286,7 @@ class Bucket:
     def give_back(self, value: float, now: float, who: Identity | None = None) -> None:
         """Take back a use that has not happened; `who` as for record()."""
         self.used -= value
-        self.sampled.record(-value, now)
+        self._rate().record(-value, now)
         tokens = self.tokens
         if tokens is None:
             if self._owed_until > now:

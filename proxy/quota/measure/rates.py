@@ -199,6 +199,11 @@ class _Windowed:
         self._rest_start: native = _NEVER
         self._rest_due: native = _NEVER
 
+    @property
+    def sample_ends(self) -> float:
+        """Uses before this time belong to the current sample, to which they may be added later, as one."""
+        return float(self._start + self._window - 1) / 1e3
+
     def record(self, value: float, now: float) -> None:
         """Count a use."""
         at = self._time(now)

@@ -5,7 +5,7 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.identity import Identity
-from proxy.quota.limits.config_keys import THROTTLE
+from proxy.quota.limits.config_keys import OMIT, THROTTLE
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.resources import NO_RESOURCES, TOPIC, ConfigKey, Resources
 from proxy.quota.limits.topic_limits import topic_limit
@@ -32,18 +32,25 @@ REST: Final = "<rest>"
 class LimitedPartition(Found):
     """A partition's bucket, and its action: THROTTLE, REJECT or OMIT."""
 
-    __slots__ = ("action", "bucket", "following", "owner", "partition")
+    __slots__ = ("action", "bucket", "following", "omits", "owner", "partition")
 
     def __init__(self, owner: "PartitionBuckets", bucket: Bucket, action: str) -> None:
         self.owner: Final = owner
         self.bucket: Final = bucket
         self.action = action
+        self.omits = action == OMIT
+        """Whether that is the action: a comparison of strings costs more."""
         self.partition: native = bucket.partition
         """DROPPED if the bucket is not used any more."""
         self.following: LimitedPartition | None = None
         """The partition of the same topic that was last looked up after this one: messages mostly have the
         same partitions in the same order, so it is probably looked up next.
         """
+
+    def act(self, action: str) -> None:
+        """Take another action."""
+        self.action = action
+        self.omits = action == OMIT
 
 
 @final
@@ -242,7 +249,7 @@ class PartitionBuckets:
             topic = limited.bucket.topic
             rest = topic == REST
             limit = self.least_limit if rest else topic_limit(resources, topic, self._key)
-            limited.action = self._action(topic)
+            limited.act(self._action(topic))
             if limit != limited.bucket.whole_limit or not same_rule:
                 limited.bucket.configure(limit, rule, now)
 

@@ -8,7 +8,10 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.identity import Identity
+from proxy.quota.kinds.topic_partition_bytes.buckets import LimitedPartition
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
+from proxy.wire.views import Item
 
 LATELY_SECONDS: Final = 60.0
 """A bucket with a debt counts until the debt is paid, even if that takes longer."""
@@ -17,13 +20,27 @@ CONNECTIONS_AT_MOST: Final = 100_000
 
 
 @final
-class _Use:
-    __slots__ = ("at", "bucket", "place")
+class Use:
+    """That a connection got records of the partitions of a bucket."""
 
-    def __init__(self, bucket: Bucket, place: native, at: float) -> None:
+    __slots__ = ("at", "bucket", "limited", "place")
+
+    def __init__(self, bucket: Bucket, limited: LimitedPartition | None, place: native, at: float) -> None:
         self.bucket: Final = bucket
+        self.limited: Final = limited
+        """The bucket's partition; None if a source gives its limit."""
         self.place: native = place
         self.at = at
+
+    def is_of(self, item: Item) -> bool:
+        """Whether a response's item is charged to this bucket, and the client waits for it. False for the
+        partitions of a bucket that they share.
+        """
+        limited = self.limited
+        if limited is None or limited.partition != item.partition or limited.omits:
+            return False
+        bucket = limited.bucket
+        return (item.topic is bucket.topic or item.topic == bucket.topic) and bucket.limit != UNLIMITED
 
 
 @final
@@ -37,16 +54,48 @@ class Consumer:
         """When it last got records."""
         self.buckets: list[Bucket] = []
         """Their buckets; read-only. A list only grows: if buckets are dropped, another takes its place."""
-        self._uses: list[_Use] = []
+        self._uses: list[Use] = []
         """For each of these buckets, its place in the list, and when the connection last got records."""
         self._oldest = 0.0
         """No bucket was last used before this."""
-        self._places: Final[dict[Bucket, _Use]] = {}
+        self._places: Final[dict[Bucket, Use]] = {}
         self._next: native = 0
         """The place that is probably next: responses mostly have the same partitions in the same order."""
 
-    def got(self, bucket: Bucket, now: float) -> None:
-        """Note that a response had records of a partition with this bucket."""
+    def next_use(self, item: Item) -> Use | None:
+        """Return what the connection has got of an item's bucket, if that comes next in the order of the last
+        responses; else None.
+        """
+        at = self._next
+        uses = self._uses
+        if at >= len(uses):
+            at = 0
+            if not uses:
+                return None
+        use = uses[at]
+        if not use.is_of(item):
+            return None
+        self._next = at + 1
+        return use
+
+    def known(self, items: list[Item], count: native) -> native:
+        """The number of items, from the first on, that next_use() would find one after the other among the
+        first `count` of the buckets.
+        """
+        begin = self._next
+        found: native = 0
+        for item in items:
+            use = self.next_use(item)
+            if use is None or use.place >= count:
+                break
+            found += 1
+        self._next = begin
+        return found
+
+    def got(self, bucket: Bucket, now: float, limited: LimitedPartition | None = None) -> None:
+        """Note that a response had records of a partition with this bucket. `limited`: None if a source gives
+        its limit.
+        """
         at = self._next
         uses = self._uses
         if at >= len(uses):
@@ -59,7 +108,7 @@ class Consumer:
                 return
         use = self._places.get(bucket)
         if use is None:
-            use = _Use(bucket, len(uses), now)
+            use = Use(bucket, limited, len(uses), now)
             self._places[bucket] = use
             uses.append(use)
             self.buckets.append(bucket)
@@ -104,6 +153,10 @@ class ConsumedLately:
             self._consumers[who] = consumer
         consumer.at = now
         return consumer
+
+    def known(self, who: Identity) -> Consumer | None:
+        """What a connection has got lately; None if that is nothing."""
+        return self._consumers.get(who)
 
     def buckets(self, who: Identity, now: float) -> list[Bucket] | None:
         """The buckets that bound a client's next fetch, read-only; None if it got no records lately."""

@@ -143,6 +143,13 @@ class TopicPartitionBytes(Quota):
         found: Bucket | None = None
         sourced = self._consumed_by_source
         any_sourced = sourced.any
+        consumer = self._lately.known(who)
+        if (
+            consumer is not None
+            and not any_sourced
+            and consumer.known(items, grant.count_of(consumer.buckets)) == len(items)
+        ):  # nearly always
+            return None
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
@@ -150,7 +157,7 @@ class TopicPartitionBytes(Quota):
             if (
                 limited is not None
                 and not grant.expects(limited.bucket)  # nearly always
-                and limited.action != OMIT
+                and not limited.omits
                 and self._lacks(limited.bucket, who, grant, now)
             ):
                 found = limited.bucket
@@ -245,14 +252,22 @@ class TopicPartitionBytes(Quota):
                 continue
             if consumer is None:
                 consumer = self._lately.consumer(who, now)
+            use = None if any_sourced else consumer.next_use(item)
+            if use is not None:  # nearly always
+                use.at = now
+                seconds = use.bucket.record(float(item.size), now, who)
+                if seconds > longest:
+                    longest = seconds
+                    worst = use.bucket
+                continue
             limited = self._consumed.of(item, now)
-            if limited is not None and api_key == FETCH and limited.action == OMIT:
+            if limited is not None and limited.omits and api_key == FETCH:
                 queue = queue_of(limited.bucket)
                 queue.first_response(float(item.size), limited.bucket.limit * FIRST_FETCH_SECONDS)
                 _omit(limited.bucket, item.size, who, now)
             elif limited is not None:
                 bucket = limited.bucket
-                consumer.got(bucket, now)
+                consumer.got(bucket, now, limited)
                 seconds = bucket.record(float(item.size), now, who)
                 if seconds > longest:
                     longest = seconds

@@ -1,5 +1,8 @@
 """What clients have used, by API and partition, until an interval is closed."""
 
+from collections import Counter
+from random import Random
+
 from proxy.quota.usage import (
     API_KEYS,
     MAX_CLIENT_NAME,
@@ -202,3 +205,30 @@ def test_too_many_partitions_are_counted_as_one():
     assert (rest.partition, rest.tally.bytes_in) == (NO_PARTITION, 5)
     client.records_in(PRODUCE, [item(1, 1)])
     assert ledger.excluded == 5
+
+
+def test_partitions_in_any_order_count_for_themselves():
+    random = Random(7)
+    ledger = UsageLedger()
+    names = [("t", NO_ID), ("u", NO_ID), ("", ID)]
+    for _ in range(20):
+        client = ledger.client(1, "u", "c")
+        ledger.tallies = MAX_TALLIES - 12
+        expected: Counter[tuple[int, str, bytes, int]] = Counter()
+        for _ in range(30):
+            items = [
+                item(
+                    random.randrange(5), random.randrange(3), *random.choice(names[: random.randrange(1, 4)])
+                )
+                for _ in range(random.randrange(6))
+            ]
+            (client.divide_in if random.random() < 0.5 else client.divide_out)(FETCH, items)
+            for one in items:
+                expected[FETCH, one.topic, one.topic_id, one.partition] += one.size
+        found: Counter[tuple[int, str, bytes, int]] = Counter()
+        for place, (_, bytes_in, bytes_out) in by_place(ledger).items():
+            found[place] += bytes_in + bytes_out
+        rest = found.pop((FETCH, REST, NO_ID, NO_PARTITION), 0)
+        found.pop((FETCH, "", NO_ID, NO_PARTITION), None)
+        assert all(found[place] <= expected[place] for place in found)
+        assert found.total() + rest == expected.total()

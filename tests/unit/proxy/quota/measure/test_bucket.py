@@ -1,9 +1,12 @@
+from random import Random
+
 import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import ENFORCE, OBSERVE, UNLIMITED, RateWindow
 from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.quota.measure.rates import SampledRate
 
 PACE = RateRule(burst_seconds=1.0)
 WINDOW = RateRule()
@@ -340,3 +343,23 @@ def test_an_observed_bucket_need_not_repay():
     used.record(40_000, 10.0)
     assert used.allowance is None
     assert used.wait(30.0) == 0.0
+
+
+def test_the_shown_rate_of_a_paced_bucket_is_that_of_its_single_uses():
+    """Although uses of the same sample are added to it as one."""
+    random = Random(4)
+    now = 10.0
+    used = bucket()
+    single = SampledRate(PACE.window.samples, PACE.window.seconds)
+    for _ in range(3000):
+        now += random.choice([0.0, 0.0004, 0.01, 0.3, 0.9985, 1.0, 1.0015, 12.0, -0.002])
+        value = float(random.randrange(1000))
+        if random.random() < 0.2:
+            used.give_back(value, now)
+            value = -value
+        else:
+            used.record(value, now)
+        single.record(value, now)
+        if random.random() < 0.3:
+            asked = now + random.choice([0.0, 0.5, 3.0])
+            assert used.measure(asked) == single.measure(asked)

@@ -1,9 +1,19 @@
 """Which limited partitions a connection's responses have brought."""
 
+import pytest
+
 from proxy.quota.identity import Identity
+from proxy.quota.kinds.topic_partition_bytes.buckets import DROPPED, LimitedPartition, PartitionBuckets
 from proxy.quota.kinds.topic_partition_bytes.consumed_lately import LATELY_SECONDS, ConsumedLately
+from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, OMIT, THROTTLE
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.wire.cursor import NO_ID, NO_PARTITION
+from proxy.wire.views import Item
+
+RULE = RateRule(burst_seconds=1.0)
+OWNER = PartitionBuckets(CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, RULE)
 
 WHO = Identity("u", "c", "127.0.0.1")
 OTHER = Identity("u", "c", "127.0.0.1")
@@ -60,3 +70,42 @@ def test_partitions_come_in_any_order_and_number():
     assert lately.buckets(WHO, LATELY_SECONDS + 3.0) == [buckets[0], buckets[1], buckets[3]]
     lately.consumer(WHO, 61.0).got(buckets[3], 61.0)
     assert lately.buckets(WHO, LATELY_SECONDS + 4.0) == [buckets[0], buckets[3]]
+
+
+def limited(partition, topic="t"):
+    bucket = Bucket(quota="q", limit=1.0, rule=RULE, now=0.0, topic=topic, partition=partition)
+    return LimitedPartition(OWNER, bucket, THROTTLE)
+
+
+def of(partition, topic="t"):
+    return Item(topic, NO_ID, partition, 100)
+
+
+def test_partitions_that_come_in_their_order_are_known():
+    partitions = [limited(0), limited(1), limited(0, "u")]
+    consumer = ConsumedLately().consumer(WHO, 0.0)
+    assert (consumer.next_use(of(0)), consumer.known([], 0), consumer.known([of(0)], 3)) == (None, 0, 0)
+    for each in partitions:
+        consumer.got(each.bucket, 0.0, each)
+    items = [of(0), of(1), of(0, "u")]
+    assert [consumer.known(items, count) for count in (3, 2, 0)] == [3, 2, 0]
+    assert consumer.known([of(0), of(0, "u"), of(1)], 3) == 1
+    assert consumer.known([of(0), of(1, "u")], 3) == 1
+    assert [consumer.next_use(item).bucket for item in items * 2] == [each.bucket for each in partitions] * 2
+    consumer.got(partitions[1].bucket, 0.0, partitions[1])
+    assert consumer.next_use(items[2]).bucket is partitions[2].bucket
+
+
+@pytest.mark.parametrize("change", ["dropped", "omitted", "unlimited", "shared"])
+def test_partitions_whose_limit_or_bucket_has_changed_are_looked_up(change):
+    partition = limited(NO_PARTITION if change == "shared" else 0)
+    consumer = ConsumedLately().consumer(WHO, 0.0)
+    consumer.got(partition.bucket, 0.0, partition)
+    assert (consumer.next_use(of(0)) is None) == (change == "shared")
+    if change == "dropped":
+        partition.partition = DROPPED
+    elif change == "omitted":
+        partition.act(OMIT)
+    elif change == "unlimited":
+        partition.bucket.configure(UNLIMITED, RULE, 0.0)
+    assert consumer.next_use(of(0)) is None
