@@ -333,7 +333,14 @@ class FetchGrant:
             if limit == UNLIMITED or bucket.observed:
                 continue
             tokens = bucket.tokens
-            if tokens is None or queue.any_waits or tokens.at_least - queue.reserved(now) < least:
+            if tokens is None:
+                return False
+            left = tokens.at_least
+            if not queue.unused:
+                if queue.any_waits:
+                    return False
+                left -= queue.reserved(now)
+            if left < least:
                 return False
             if limit < lowest:
                 lowest = limit

@@ -81,6 +81,11 @@ class FetchQueue:
         """Whether a connection is in the queue."""
         return len(self._line) > 0
 
+    @property
+    def unused(self) -> bool:
+        """Whether no connection is in the queue, and none has reserved bytes."""
+        return self._first is None and len(self._line) == 0
+
     def renew(self, ticket: Ticket, size: float, delivered: float) -> None:
         """End a ticket, and make it that of the connection's next fetch, after a response of this size."""
         if ticket.in_line:

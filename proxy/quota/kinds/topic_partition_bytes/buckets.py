@@ -85,6 +85,8 @@ class PartitionBuckets:
         self._last_unlimited = ""
         """The last of these that was looked up; empty for none."""
         self._dropped_at = -DROP_SECONDS
+        self.changes: native = 0
+        """How often limits have changed or buckets have been dropped."""
         self.any = False
         """Whether any topic has this config."""
         self.observed = rule.observed
@@ -213,6 +215,7 @@ class PartitionBuckets:
             self._topic = ""
             self._partitions = {}
         limited.partition = DROPPED
+        self.changes += 1
         limited.following = None
         self._last = None
         self._count -= 1
@@ -245,6 +248,7 @@ class PartitionBuckets:
         self.least_throttled = min(throttled, default=UNLIMITED)
         self._unlimited.clear()
         self._last_unlimited = ""
+        self.changes += 1
         for limited in self._all():
             topic = limited.bucket.topic
             rest = topic == REST

@@ -8,7 +8,7 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.topic_partition_bytes.buckets import LimitedPartition
+from proxy.quota.kinds.topic_partition_bytes.buckets import DROPPED, LimitedPartition
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.wire.views import Item
@@ -23,7 +23,7 @@ CONNECTIONS_AT_MOST: Final = 100_000
 class Use:
     """That a connection got records of the partitions of a bucket."""
 
-    __slots__ = ("at", "bucket", "limited", "place")
+    __slots__ = ("at", "bucket", "limited", "partition", "place", "topic")
 
     def __init__(self, bucket: Bucket, limited: LimitedPartition | None, place: native, at: float) -> None:
         self.bucket: Final = bucket
@@ -31,23 +31,31 @@ class Use:
         """The bucket's partition; None if a source gives its limit."""
         self.place: native = place
         self.at = at
+        self.topic = bucket.topic
+        self.partition: native = DROPPED
+        """The number of the partition that is charged to this bucket alone, and for which the client waits;
+        DROPPED if it is none of these.
+        """
+        self.review()
+
+    def review(self) -> None:
+        """Take note of changes of the limit."""
+        limited = self.limited
+        if limited is None or limited.omits or self.bucket.limit == UNLIMITED:
+            self.partition = DROPPED
+        else:
+            self.partition = limited.partition
 
     def is_of(self, item: Item) -> bool:
-        """Whether a response's item is charged to this bucket, and the client waits for it. False for the
-        partitions of a bucket that they share.
-        """
-        limited = self.limited
-        if limited is None or limited.partition != item.partition or limited.omits:
-            return False
-        bucket = limited.bucket
-        return (item.topic is bucket.topic or item.topic == bucket.topic) and bucket.limit != UNLIMITED
+        """Whether a response's item is charged to this bucket."""
+        return self.partition == item.partition and (item.topic is self.topic or item.topic == self.topic)
 
 
 @final
 class Consumer:
     """What one connection has got."""
 
-    __slots__ = ("_next", "_oldest", "_places", "_uses", "at", "buckets")
+    __slots__ = ("_next", "_oldest", "_places", "_reviewed", "_uses", "at", "buckets")
 
     def __init__(self) -> None:
         self.at = 0.0
@@ -59,12 +67,13 @@ class Consumer:
         self._oldest = 0.0
         """No bucket was last used before this."""
         self._places: Final[dict[Bucket, Use]] = {}
+        self._reviewed: native = 0
         self._next: native = 0
         """The place that is probably next: responses mostly have the same partitions in the same order."""
 
     def next_use(self, item: Item) -> Use | None:
         """Return what the connection has got of an item's bucket, if that comes next in the order of the last
-        responses; else None.
+        responses; else None. Call review() first.
         """
         at = self._next
         uses = self._uses
@@ -80,17 +89,27 @@ class Consumer:
 
     def known(self, items: list[Item], count: native) -> native:
         """The number of items, from the first on, that next_use() would find one after the other among the
-        first `count` of the buckets.
+        first `count` of the buckets. Call review() first.
         """
-        begin = self._next
+        uses = self._uses
+        size: native = len(uses)
+        at = self._next
         found: native = 0
         for item in items:
-            use = self.next_use(item)
-            if use is None or use.place >= count:
+            if at >= size:
+                at = 0
+            if at >= count or at >= size or not uses[at].is_of(item):
                 break
+            at += 1
             found += 1
-        self._next = begin
         return found
+
+    def review(self, changes: native) -> None:
+        """Take note of changes of the limits; `changes` is their number, see PartitionBuckets."""
+        if changes != self._reviewed:
+            self._reviewed = changes
+            for use in self._uses:
+                use.review()
 
     def got(self, bucket: Bucket, now: float, limited: LimitedPartition | None = None) -> None:
         """Note that a response had records of a partition with this bucket. `limited`: None if a source gives

@@ -143,13 +143,11 @@ class TopicPartitionBytes(Quota):
         found: Bucket | None = None
         sourced = self._consumed_by_source
         any_sourced = sourced.any
-        consumer = self._lately.known(who)
-        if (
-            consumer is not None
-            and not any_sourced
-            and consumer.known(items, grant.count_of(consumer.buckets)) == len(items)
-        ):  # nearly always
-            return None
+        consumer = None if any_sourced else self._lately.known(who)
+        if consumer is not None:
+            consumer.review(self._consumed.changes)
+            if consumer.known(items, grant.count_of(consumer.buckets)) == len(items):  # nearly always
+                return None
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
@@ -252,6 +250,7 @@ class TopicPartitionBytes(Quota):
                 continue
             if consumer is None:
                 consumer = self._lately.consumer(who, now)
+                consumer.review(self._consumed.changes)
             use = None if any_sourced else consumer.next_use(item)
             if use is not None:  # nearly always
                 use.at = now

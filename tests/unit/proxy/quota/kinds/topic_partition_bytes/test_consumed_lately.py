@@ -108,4 +108,5 @@ def test_partitions_whose_limit_or_bucket_has_changed_are_looked_up(change):
         partition.act(OMIT)
     elif change == "unlimited":
         partition.bucket.configure(UNLIMITED, RULE, 0.0)
+    consumer.review(1)
     assert consumer.next_use(of(0)) is None

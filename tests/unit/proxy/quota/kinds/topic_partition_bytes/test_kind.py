@@ -1,12 +1,15 @@
 """A partition's quota: producers and consumers are throttled, and producers rejected."""
 
+from collections import Counter
+from random import Random
+
 import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import NO_BOUND
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
-from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE_ACTION, REJECT
+from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE_ACTION, OMIT, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.verdict import ALLOW
@@ -264,3 +267,26 @@ def test_of_a_large_request_all_that_was_sent_is_given_back():
     response.items = [Item("orders", NO_ID, 0, 0, b"", NOT_APPENDED)]
     made.charge(request, response, WHO, 0.0)
     assert [bucket.over(0.0) for bucket in made.live()] == [False]
+
+
+def test_partitions_are_charged_in_any_order_while_limits_change():
+    random = Random(3)
+    both = {"a": {OUT: "1000"}, "b": {OUT: "2000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}}
+    changed = ({"a": {OUT: "500"}}, {"b": {OUT: "2000"}}, both)
+    limited = both
+    made = quota(limits(topics=both))
+    every = [(topic, partition) for topic in ("a", "b") for partition in range(4)]
+    expected: Counter[tuple[str, int]] = Counter()
+    for at in range(500):
+        if random.random() < 0.1:
+            limited = random.choice(changed)
+            made.configure(limits(topics=limited), at / 10)
+        places = every if random.random() < 0.7 else random.sample(every, random.randrange(len(every)))
+        response = ResponseView(12, True, 100, True)
+        response.items = [Item(topic, NO_ID, number, random.randrange(3)) for topic, number in places]
+        made.charge(RequestView(FETCH, 12, 1, "c", 100), response, WHO, at / 10)
+        for item in response.items:
+            if item.topic in limited:
+                expected[item.topic, item.partition] += item.size
+    made.configure(limits(topics=both), 60.0)
+    assert {(bucket.topic, bucket.partition): bucket.used for bucket in made.live()} == expected
