@@ -115,7 +115,8 @@ def set_(
 
     KEY is a key of AlterClientQuotas: producer_byte_rate, consumer_byte_rate, request_percentage,
     controller_mutation_rate, and connection_creation_rate for an ip. For a topic or a broker, KEY is a config
-    such as producer.byte.rate or total.bytes.in.per.sec.threshold.
+    such as producer.byte.rate or total.bytes.in.per.sec.threshold. VALUE is a number without a unit: bytes
+    per second, percent of one thread (request_percentage), connections or partitions per second.
     """
     if back_to_file:
         _check_back_to_file(settings, until)
