@@ -19,17 +19,23 @@ LISTS_AT_MOST: Final[native] = 64
 class SpareItems:
     """The connections of a listener share it."""
 
-    __slots__ = ("_lists",)
+    __slots__ = ("_count", "_lists")
 
     def __init__(self) -> None:
-        self._lists: Final[list[list[Item]]] = []
+        self._lists: Final[list[list[Item]]] = [NO_ITEMS] * LISTS_AT_MOST
+        """A stack of fixed length: one that grows would allocate memory for nearly each message."""
+        self._count: native = 0
+        """The number of lists in the stack."""
 
     def lend(self, view: View) -> None:
         """Have a message that is about to be read, as a whole, use items of earlier ones. Call settle() when
         it has been read.
         """
-        if view.want_items and self._lists:
-            view.items = self._lists.pop()
+        if view.want_items and self._count > 0:
+            top = self._count - 1
+            self._count = top
+            view.items = self._lists[top]
+            self._lists[top] = NO_ITEMS
 
     def settle(self, view: View) -> None:
         """Let the items of a message that has been read be those of this message alone."""
@@ -44,5 +50,6 @@ class SpareItems:
         items = view.items
         if items is not NO_ITEMS:
             view.items = NO_ITEMS
-            if 0 < len(items) <= ITEMS_AT_MOST and len(self._lists) < LISTS_AT_MOST:
-                self._lists.append(items)
+            if 0 < len(items) <= ITEMS_AT_MOST and self._count < LISTS_AT_MOST:
+                self._lists[self._count] = items
+                self._count += 1
