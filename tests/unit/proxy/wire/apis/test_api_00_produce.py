@@ -56,7 +56,7 @@ def test_v13_names_topics_by_id():
     topic_id = uuid.uuid4()
     partitions = tuple(
         build(v13.PartitionProduceData, index=index, records=records)
-        for index, records in ((0, None), (2, b"abc"))
+        for index, records in ((0, None), (2, b"abc"), (3, bytes(300)), (4, bytes(20_000)))
     )
     request = build(
         v13.ProduceRequest,
@@ -68,6 +68,8 @@ def test_v13_names_topics_by_id():
     assert items_of(read_request([request_frame(request)])) == [
         ("", topic_id.bytes, 0, 0),
         ("", topic_id.bytes, 2, 3),
+        ("", topic_id.bytes, 3, 300),
+        ("", topic_id.bytes, 4, 20_000),
     ]
 
 

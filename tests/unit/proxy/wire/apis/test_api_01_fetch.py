@@ -91,9 +91,11 @@ def test_the_oldest_responses(version):
     assert (view.throttle_at, view.throttle_time_ms) == ((-1, 0) if version == 0 else (8, 77))
 
 
+@pytest.mark.parametrize("size", [70, 300, 20_000])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_records_are_measured_by_partition(version):
-    response = fetch_response(version, bytes(70))
+def test_records_are_measured_by_partition(version, size):
+    """Also if the length is a varint of two or three bytes: a wrong one leads to a byte that looks right."""
+    response = fetch_response(version, bytes(size))
     (topic,) = response.responses
     (partition,) = topic.partitions
     aborted = type(partition).__annotations__["aborted_transactions"].__args__[0].__args__[0]
@@ -109,7 +111,7 @@ def test_records_are_measured_by_partition(version):
     if version >= 13:
         topic = replace(topic, topic_id=topic_id)
     view = read_response(1, version, [response_frame(replace(response, responses=(topic,)))])
-    assert items_of(view) == [(name, id_, 0, 70), (name, id_, 9, 70)]
+    assert items_of(view) == [(name, id_, 0, size), (name, id_, 9, size)]
 
 
 @pytest.mark.parametrize("version", [4, 7, 15])
