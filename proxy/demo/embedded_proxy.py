@@ -110,6 +110,12 @@ class EmbeddedProxy:
         finally:
             self._children.kill_all()
 
+    @property
+    def pid(self) -> int:
+        """The id of the proxy's process."""
+        assert self._process is not None, "__enter__() has started it"
+        return self._process.pid
+
     def check(self) -> None:
         """Raise ProxyFailed if the proxy has ended."""
         if self._process is not None and self._process.poll() is not None:

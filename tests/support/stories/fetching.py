@@ -68,27 +68,6 @@ class Names(TopicNames):
         return topic_id.rstrip(b".").decode() in self.awaited
 
 
-class KnownItems(SessionState):
-    """The items of a follower's session."""
-
-    def __init__(self) -> None:
-        self.items: Final[dict[FetchItem, None]] = {}
-
-
-def every_item(plan: FetchPlan) -> list[FetchItem]:
-    """All items of the session of a plan, which decides anew about each."""
-    if plan.replica_id < 0:
-        return plan.items
-    state = plan.state
-    known = plan.state = state if isinstance(state, KnownItems) else KnownItems()
-    for item in plan.dropped:
-        known.items.pop(item, None)
-    for item in [item for item in known.items if item not in plan.items]:
-        plan.include(item)
-    known.items.update(dict.fromkeys(plan.items))
-    return list(known.items)
-
-
 class Omitting(Quota):
     """A quota that omits the partitions of HOT that a story names, until a given time."""
 
@@ -107,12 +86,14 @@ class Omitting(Quota):
         """The items of the last plan."""
         self.seen: Final[dict[int, tuple[int, int, int]]] = {}
         """By partition: its fetch_offset, max_bytes and high watermark in the last plan."""
+        self._followers: Final[dict[SessionState, dict[FetchItem, None]]] = {}
+        """The items of each follower's session."""
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         return topic in self.topics
 
     def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
-        items = every_item(plan)
+        items = self._every_item(plan)
         self.plans.append([item.partition for item in items])
         self.items = items
         for item in items:
@@ -122,6 +103,19 @@ class Omitting(Quota):
                 plan.omit(item, until)
             elif item.partition in self.bounds:
                 plan.bound(item, self.bounds[item.partition])
+
+    def _every_item(self, plan: FetchPlan) -> list[FetchItem]:
+        """All items of the session of a plan, which decides anew about each."""
+        if plan.replica_id < 0:
+            return plan.items
+        state = plan.state = plan.state or SessionState()
+        known = self._followers.setdefault(state, {})
+        for item in plan.dropped:
+            known.pop(item, None)
+        for item in [item for item in known if item not in plan.items]:
+            plan.include(item)
+        known.update(dict.fromkeys(plan.items))
+        return list(known)
 
     def omit(self, until: float, *partitions: int) -> None:
         """Omit these partitions until this time."""

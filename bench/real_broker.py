@@ -1,0 +1,182 @@
+"""`python -m bench.real_broker`: Kafka's performance tools on a real Kafka, directly and through the proxy.
+
+kafka-producer-perf-test and kafka-consumer-perf-test run with records of 100 bytes and of 1 KB in three ways,
+as in the experiment of KAFKA-16042 (baseline, topic quotas off, topic quotas on): directly; through a proxy
+with byte quotas of clients; and through one that also has byte rates of topic partitions. No limit is ever
+reached. The ways alternate, so that other load on the machine affects all of them.
+"""
+
+import argparse
+import re
+import statistics
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from bench.load.process import cpu_seconds
+from bench.page import Page
+from bench.replication import JVM_FLAGS
+from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.embedded_proxy import EmbeddedProxy
+
+DIRECT: Final = "direct"
+OFF: Final = "proxy, topic quotas off"
+ON: Final = "proxy, topic quotas on"
+WAYS: Final = (DIRECT, OFF, ON)
+PRODUCE: Final = "produce"
+CONSUME: Final = "consume"
+SIZES: Final = (100, 1000)
+LIMIT: Final = 10**11
+"""Bytes per second: unreachable."""
+PARTITIONS: Final = 6
+TOOL_SECONDS: Final = 600.0
+LEAST_THROUGHPUT: Final = 0.95
+"""Of the direct throughput."""
+MOST_CPU: Final = 0.1
+"""Of the broker's CPU time."""
+_PRODUCED: Final = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a tool."""
+
+    records_per_second: float
+    broker_cpu: float
+    """Seconds."""
+    proxy_cpu: float
+
+
+Key = tuple[int, str, str]
+"""The size of the records, the tool and the way."""
+Found = dict[Key, list[Run]]
+
+
+def produced(output: str, records: int) -> float:
+    """The records per second that kafka-producer-perf-test has printed. Raises ValueError if any failed."""
+    found = _PRODUCED.findall(output)
+    if not found or int(found[-1][0]) != records:
+        raise ValueError(f"kafka-producer-perf-test has not sent {records} records:\n{output}")
+    return float(found[-1][1])
+
+
+def consumed(output: str, records: int) -> float:
+    """The records per second in the output of kafka-consumer-perf-test, without the time of the rebalance."""
+    values = [value.strip() for value in output.strip().splitlines()[-1].split(",")]
+    if len(values) < 10 or int(values[4]) < records:
+        raise ValueError(f"kafka-consumer-perf-test has not read {records} records:\n{output}")
+    return float(values[-1])
+
+
+@dataclass(frozen=True)
+class Place:
+    """A way to the broker."""
+
+    kafka: EmbeddedKafka
+    bootstrap: str
+    proxy_pid: int | None
+
+    def _cpu(self) -> tuple[float, float]:
+        proxy = 0.0 if self.proxy_pid is None else cpu_seconds(self.proxy_pid)
+        return cpu_seconds(self.kafka.pid(1)), proxy
+
+    def run(self, kind: str, topic: str, size: int, records: int) -> Run:
+        """Run one tool."""
+        arguments = ["--bootstrap-server", self.bootstrap, "--topic", topic, "--num-records", str(records)]
+        if kind == PRODUCE:
+            tool = "kafka-producer-perf-test"
+            arguments += ["--record-size", str(size), "--throughput", "-1"]
+        else:
+            tool = "kafka-consumer-perf-test"
+            arguments += ["--hide-header", "--timeout", "60000"]
+        arguments += ["--command-property", "client.id=bench"]
+        broker, proxy = self._cpu()
+        output = self.kafka.run_tool(tool, *arguments, timeout=TOOL_SECONDS).stdout
+        after = self._cpu()
+        rate = produced(output, records) if kind == PRODUCE else consumed(output, records)
+        return Run(rate, after[0] - broker, after[1] - proxy)
+
+
+def measure(places: dict[str, Place], number: str, size: int, records: int, found: Found) -> None:
+    """One round with records of one size."""
+    for way, place in places.items():
+        kafka = place.kafka
+        topic = f"bench-{size}-{number}-{WAYS.index(way)}"
+        at_broker = ("--bootstrap-server", kafka.bootstrap, "--topic", topic)
+        kafka.run_tool("kafka-topics", *at_broker, "--create", "--partitions", str(PARTITIONS))
+        for kind in (PRODUCE, CONSUME):
+            found.setdefault((size, kind, way), []).append(place.run(kind, topic, size, records))
+        kafka.run_tool("kafka-topics", *at_broker, "--delete")
+
+
+def report(found: Found) -> list[str]:
+    """Format the figures as Markdown. Ratios are those of the medians."""
+    lines = [
+        "| records | tool | way | records/s | / direct | proxy's CPU / broker's | goals |",
+        "|---:|---|---|---:|---:|---:|---|",
+    ]
+    for (size, kind, way), runs in found.items():
+        rates = [run.records_per_second for run in runs]
+        rate = statistics.median(rates)
+        shown = f"| {size} B | {kind} | {way} | {rate:,.0f} ({min(rates):,.0f} to {max(rates):,.0f})"
+        if way == DIRECT:
+            lines.append(f"{shown} | | | |")
+            continue
+        ratio = rate / statistics.median(run.records_per_second for run in found[size, kind, DIRECT])
+        cpu = statistics.median(run.proxy_cpu / run.broker_cpu for run in runs)
+        met = f"{_word(ratio >= LEAST_THROUGHPUT)}, {_word(cpu <= MOST_CPU)}"
+        lines.append(f"{shown} | {ratio:.2f} | {cpu:.0%} | {met} |")
+    goals = (
+        f"at least {LEAST_THROUGHPUT} of the direct throughput, at most {MOST_CPU:.0%} of the broker's CPU"
+    )
+    return [*lines, "", f"- Goals: {goals}"]
+
+
+def _word(met: bool) -> str:
+    return "met" if met else "missed"
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m bench.real_broker", description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=400, help="of records in each run")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="few records, to check that it runs")
+    parser.add_argument("--name", default=f"real-broker-{datetime.now():%Y%m%d-%H%M%S}")
+    options = parser.parse_args()
+    megabytes, rounds = (2, 1) if options.quick else (options.megabytes, options.rounds)
+    page = Page()
+    found: Found = {}
+    with ExitStack() as stack:
+        properties = {"log.segment.delete.delay.ms": "1000"}
+        kafka = stack.enter_context(EmbeddedKafka(1, properties=properties, jvm_flags=JVM_FLAGS))
+        places = {DIRECT: Place(kafka, kafka.bootstrap, None)}
+        rates = dict.fromkeys(("producer.byte.rate", "consumer.byte.rate"), LIMIT)
+        for way, topics in ((OFF, {}), (ON, {"<default>": rates})):
+            places[way] = _through_proxy(stack, kafka, way, topics)
+        for size in SIZES:
+            records = megabytes * 1_000_000 // size
+            if not options.quick:
+                measure(places, "warm-up", size, records, {})
+            for number in range(rounds):
+                measure(places, str(number), size, records, found)
+                print(f"{size} B, round {number + 1} of {rounds}", flush=True)
+    page.save(options.name, report(found))
+
+
+def _through_proxy(
+    stack: ExitStack, kafka: EmbeddedKafka, way: str, topics: dict[str, dict[str, int]]
+) -> Place:
+    folder = kafka.folder / f"proxy-{WAYS.index(way)}"
+    folder.mkdir()
+    limits = dict.fromkeys(("producer_byte_rate", "consumer_byte_rate"), LIMIT)
+    clients: Sequence[dict[str, object]] = [{"entity": {"client-id": "bench"}, **limits}]
+    more = {"store": "none", **({"topics": topics} if topics else {})}
+    proxy = stack.enter_context(EmbeddedProxy(kafka.bootstrap, folder, clients, more_quotas=more))
+    return Place(kafka, proxy.bootstrap, proxy.pid)
+
+
+if __name__ == "__main__":
+    main()
