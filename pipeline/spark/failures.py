@@ -43,7 +43,7 @@ _ADVICE: Final = (
     (
         r"UnknownTopicOrPartition|TimeoutException|No resolvable bootstrap|DisconnectException"
         r"|AuthenticationException",
-        "check the brokers and the topic of --events, and the settings of --kafka",
+        "check the brokers and the topic of --events, and --access and --kafka",
     ),
     (
         r"find (?:the )?data source: kafka",
