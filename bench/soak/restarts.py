@@ -1,9 +1,9 @@
 """restarts: under load, the proxy is ended by SIGTERM and by SIGKILL in turn, and started again.
 
-As with a supervisor, the next process starts as soon as the last one has ended. `restarts` binds its ports
-anew; `restarts-passed` gets them from the supervisor, as from systemd's socket activation. `handovers` starts
-a successor at the same ports first (`reuse_port`), and `handovers-workers` does so with two workers each.
-`workers` runs a supervisor with two workers, and does in turn what FAULTS lists.
+As with a service manager, the next process starts as soon as the last one has ended. `restarts` binds its
+ports anew; `restarts-passed` gets them from the program that starts it, as from systemd's socket activation.
+`handovers` starts a successor at the same ports first (`reuse_port`), and `handovers-workers` does so with
+two workers each. `workers` runs a supervisor with two workers, and does in turn what FAULTS lists.
 """
 
 import json
@@ -226,7 +226,7 @@ def _times(how: str, restarts: list[Restart], writers: list[Writer]) -> dict[str
 
 SCENARIO: Final = Scenario("restarts", "200 restarts by SIGTERM and SIGKILL under load", run)
 AT_PASSED_SOCKETS: Final = Scenario(
-    "restarts-passed", "the same at ports that the supervisor holds", partial(run, passed=True)
+    "restarts-passed", "the same at ports that a service manager holds", partial(run, passed=True)
 )
 OF_WORKERS: Final = Scenario(
     "workers", "200 restarts and replacements of two workers and their supervisor under load", run_workers

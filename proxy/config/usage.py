@@ -25,8 +25,8 @@ class UsageFiles(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Files of JSON lines."""
 
     folder: Text
-    """Folder for the files of usage events, relative to that of the configuration file. The proxy creates it
-    if it is missing."""
+    """Folder for the files of usage events, relative to the folder of the configuration file. The proxy
+    creates it if it is missing."""
     max_bytes: Annotated[int, Meta(ge=4096)] = 67108864
     """Maximum size of a file in bytes; then the next one is started."""
     keep: Annotated[int, Meta(ge=1)] = 100
