@@ -10,7 +10,7 @@ from proxy.quota.limits.resources import ConfigResource, Resources
 
 
 class ConfigCheck:
-    """Begins with the configs that are in force."""
+    """Checks changes one after the other. It begins with the configs that are in force."""
 
     def __init__(self, resources: Resources) -> None:
         raise NotImplementedError

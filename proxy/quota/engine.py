@@ -234,7 +234,9 @@ class QuotaEngine:
             quota.plan_fetch(plan, who, now)
 
     def may_reject(self, now: float) -> bool:
-        """Whether reject() may reject items of a Produce request at this time: mostly, it may not."""
+        """Whether reject() may reject items of a Produce request at this time. Mostly it may not, and this
+        test is cheaper than reject().
+        """
         return self.rejections.may_reject(self._rejecting, now)
 
     def reject(
@@ -277,7 +279,7 @@ class QuotaEngine:
         return _NO_QUOTAS
 
     def configure(self, limits: Limits, now: float) -> None:
-        """Take new limits in all quotas."""
+        """Set new limits in all quotas."""
         settings = limits.settings
         self._exemptions = settings.exemptions
         self._configured_throttle_seconds = settings.algorithm.max_throttle_seconds
@@ -298,7 +300,7 @@ class QuotaEngine:
         return any(quota.wants_partitions for quota in self._active)
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
-        """Take the cluster's metadata."""
+        """Give the cluster's metadata to all quotas."""
         for quota in self._quotas:
             quota.see_cluster(view, now)
 

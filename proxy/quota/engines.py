@@ -94,7 +94,7 @@ class QuotaEngines:
         return any(engine.wants_partitions for _, engine in self._all())
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
-        """Take the cluster's metadata, and create the engines of new brokers."""
+        """Give the cluster's metadata to all engines, and create those of new brokers."""
         self._view = view
         for node_id in view.nodes:
             self.engine(node_id, now)

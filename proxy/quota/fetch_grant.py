@@ -1,12 +1,13 @@
 """FetchGrant: what the quotas of consumers allow one fetch.
 
 1. Quota.limit_fetch() adds the buckets that the response will be charged to.
-2. ask() says when the fetch may be forwarded: no bucket is in debt, or has promised its tokens to others.
+2. ask() grants the fetch, or returns the seconds after which to ask again, because a bucket is in debt or has
+   promised its tokens to other fetches. While earlier fetches of the connection await their responses,
+   ask_beside() grants it only if there are tokens for all of them.
 3. The response is charged, and settle() returns what was reserved.
 
-Reservations are estimates: a fetch may bring more than any fetch before. So withholds() says for each
-response whether its buckets have gone so far into debt meanwhile that the client gets an empty one, as from
-Kafka.
+Reservations are estimates: a fetch may bring more than any fetch before. So withholds() returns for each
+response whether its buckets are so far in debt by then that the client gets an empty response, as from Kafka.
 """
 
 from typing import Final, final
@@ -20,7 +21,7 @@ from proxy.quota.measure.fetch_queue import RETURN_SECONDS, FetchQueue, Ticket
 
 NO_BOUND: Final = -1
 UNKNOWN: Final = -1
-"""The expected size of a connection's first response."""
+"""The expected bytes of a connection's first response."""
 LEAST_FETCH_SECONDS: Final = 0.25
 """A fetch that is forwarded may bring this many seconds of the limit, even if the bucket has just paid its
 debt. Less would mean many small responses, more would mean longer waits between them: this makes about four
@@ -39,8 +40,9 @@ LEAST_ROOM_BYTES: Final = 1 << 20
 LEAST_WAIT_SECONDS: Final = 0.005
 """The shortest time until the tokens are asked for again."""
 MOST_WAIT_SECONDS: Final = 1.0
-"""The longest time, because a limit may change meanwhile. With many waiting fetches, each asks less often."""
+"""The longest time until then, because a limit may change meanwhile."""
 FETCHES_PER_SECOND: Final = 1000.0
+"""The waiting fetches of a bucket that ask again in a second, at most: if more wait, each asks less often."""
 PAID_SECONDS: Final = 1e-6
 """A debt that is paid within this time counts as paid, because doubles cannot represent the difference."""
 
@@ -180,7 +182,7 @@ class FetchGrant:
         self._added_at = start if self._count == start + size else -1
 
     def _part(self) -> None:
-        """Have lists of its own, with the buckets that have been added."""
+        """Copy the buckets that have been added into lists of its own: they differ from the last fetch's."""
         self._same = False
         self._buckets = self._buckets[: self._count]
         self._tickets = self._tickets[: self._count]
@@ -274,14 +276,15 @@ class FetchGrant:
             left = tokens_left(bucket, now) if tokens is None else tokens.measure(now)
             left -= queue.reserved(now)
             if left >= 0.0 and not queue.any_waits and not self.acquires:
-                # Nobody waits for the bucket, and there are tokens.
+                # No fetch waits for the bucket, and there are tokens.
                 share = _most(left, ticket.size, limit)
                 if share < most:
                     most = share
                 continue
             lacking = queue.ahead(ticket, now) - left
             if self.acquires and queue.first_bytes >= 0.0:
-                # The next records may go to any consumer of the group.
+                # The next records may go to any consumer of the group, so the average response of all of them
+                # is the least to expect.
                 known = self._expected != UNKNOWN
                 ticket.size = max(ticket.size, queue.first_bytes) if known else queue.first_bytes
                 lacking += min(ticket.size, _savings(bucket))
@@ -312,9 +315,10 @@ class FetchGrant:
         return max_bytes >= 0 and self._grant_at_once(room, now)
 
     def _grant_at_once(self, room: float, now: float) -> bool:
-        """Grant the fetch if nobody waits for its buckets, and each has so many more tokens than the fetch is
-        expected to bring, and at least `room`, that it does not matter what has been refilled since the last
-        use. Nearly all fetches are granted here. Return whether it is granted.
+        """Grant the fetch if no other waits for its buckets, and each has `room` tokens and GROWTH times the
+        bytes that the fetch is expected to bring. These are the tokens after the last use: with so many, it
+        does not matter how many have been refilled since. Nearly all fetches are granted here. Return whether
+        it is granted.
         """
         if self._expected == UNKNOWN or self.acquires:
             return False
@@ -396,7 +400,7 @@ class FetchGrant:
         """
         for bucket in self._buckets:
             tokens = bucket.tokens
-            if tokens is not None and tokens.at_least >= 0.0:  # nearly always
+            if tokens is not None and tokens.at_least >= 0.0:  # nearly always: no debt
                 continue
             left = tokens_left(bucket, now)
             if left < 0.0 and _enforced(bucket) and self._owes_too_much(bucket, left, float(size)):
@@ -430,7 +434,7 @@ class FetchGrant:
         brought = float(size)
         charged = float(delivered)
         first = self._expected == UNKNOWN
-        if not first and not self.acquires and until <= now:  # nearly always
+        if not first and not self.acquires and until <= now:  # nearly always: the client is not muted
             for ticket in self._tickets:
                 ticket.queue.renew(ticket, brought, charged)
             return
@@ -477,8 +481,9 @@ def _most(left: float, size: float, limit: float) -> float:
 
 
 def _savings(bucket: Bucket) -> float:
-    """The tokens for which a fetch that acquires records waits, at most: what it acquires is delivered, so
-    it does not begin a debt that it could avoid. Kafka's rate is seldom 0, so half a window is enough.
+    """Return the most tokens that a fetch which acquires records (ShareFetch) waits for. Its records are
+    delivered even if they exceed the tokens, so it waits for more tokens rather than cause a debt. Kafka's
+    rate is seldom 0, so half a window's worth is enough without a token bucket.
     """
     tokens = bucket.tokens
     return tokens.burst if tokens is not None else bucket.limit * bucket.window_seconds / 2.0

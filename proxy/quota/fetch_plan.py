@@ -21,8 +21,8 @@ Replication quotas (KIP-73) omit partitions, and quotas of topics and their part
 An omitted partition leaves the broker's fetch session without its client noticing, and comes back with the
 first plan that does not omit it. A fetch of which every partition is omitted waits until `ask_again_at`, or
 gets an empty response when its max_wait_ms is over. If only some are omitted, the fetch goes to the broker
-with a max_wait_ms that ends no later than `ask_again_at`. So followers are never muted or delayed, and no
-timer fires more often than a limit has to be checked.
+with a max_wait_ms that ends no later than `ask_again_at`. So no client is muted, no partition waits for
+another, and no timer fires more often than a limit has to be checked.
 """
 
 from typing import Final, final
@@ -78,7 +78,7 @@ class FetchItem:
         self.marks: Final = marks
         """What the broker last reported about the partition on this connection."""
         self.state: ItemState | None = None
-        """For a follower: what the replication quota knows of the replica, so that a plan looks up none."""
+        """For a follower: what the replication quota knows of the replica, so that plans need no look-up."""
         self.tickets: dict[FetchQueue, Ticket] | None = None
         """For a consumer: by bucket, its place in the queue, or the reservation of the last plan."""
         self.fetch_offset = 0
@@ -164,7 +164,7 @@ class FetchPlan:
         self.ask_at(ask_again_at)
 
     def omit_more(self, count: int) -> None:
-        """Leave so many other items of a follower omitted."""
+        """Count further items of a follower that stay omitted, without a new decision about each of them."""
         self.omitted += count
 
     def ask_at(self, ask_again_at: float) -> None:

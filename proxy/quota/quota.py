@@ -86,8 +86,8 @@ class Quota:
         sets it.
         """
         self.item_api_keys: tuple[int, ...] = ()
-        """The APIs for which the quota needs the items of requests and responses; configure() sets it. The
-        relay may not read the items of other APIs.
+        """The APIs for which the quota needs the items of requests and responses; configure() sets it.
+        Messages of other APIs may have no items.
         """
 
     def join(self, node_id: int, peers: list["Quota"]) -> None:
@@ -150,7 +150,8 @@ class Quota:
     def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
         """Omit partitions from a fetch, or limit their bytes.
 
-        `plan.items` has every partition that this or another quota may omit.
+        For a consumer, `plan.items` has every partition that this or another quota may omit. For a follower,
+        it has only those about which something has changed since the session's last plan (see FetchPlan).
         """
 
     def rejects_now(self, now: float) -> bool:
@@ -173,7 +174,7 @@ class Quota:
         """Set new limits. The usage so far still counts."""
 
     def see_cluster(self, view: ClusterView, now: float) -> None:
-        """Take the cluster's metadata: after each change, and every second if wants_partitions.
+        """Take the cluster's metadata. Called after each change, and every second if `wants_partitions`.
 
         It may be out of date, and at first it may lack the partitions.
         """
@@ -256,7 +257,7 @@ class QuotaKind:
         self.configs: Final = configs
         """The configs of topics and brokers of this kind."""
         self.check: Final = check
-        """Whether its configs contradict each other; None if they cannot."""
+        """Checks whether its configs contradict each other; None if they cannot."""
         self.between_brokers: Final = between_brokers
         """Whether the kind applies to requests of brokers, and not to those of clients."""
         self.api_keys: Final = api_keys

@@ -195,7 +195,7 @@ class ClientUsage:
                 and tally.partition == item.partition
                 and item.topic is topic
                 and item.topic_id is topic_id
-            ):  # nearly always
+            ):  # nearly always: the same partitions in the same order
                 last = tally
             else:
                 if last is not None:
@@ -230,14 +230,18 @@ class ClientUsage:
             self._api(api_key).bytes_out -= size
 
     def count_throttle(self, api_key: native, quota: str, seconds: float, requests: int) -> None:
-        """A quota makes a request wait (1), or one that was counted before wait for longer (0)."""
+        """Count that a quota makes a request wait for `seconds`. `requests`: 1, or 0 for a request that has
+        been counted before and waits for longer.
+        """
         tally = self._api(api_key)
         tally.throttled_requests += requests
         tally.throttle_seconds += seconds
         tally.bind(quota, seconds)
 
     def count_rejected(self, api_key: int, quota: str, item: Item, requests: int) -> None:
-        """A quota rejects what a request has for a partition; the request itself counts once (1, then 0)."""
+        """Count that a quota rejects an item of a request. `requests`: 1 for the first item of the request,
+        then 0, so that it counts once.
+        """
         tally = self._partition(api_key, item)
         tally.rejected_requests += requests
         tally.rejected_bytes += item.size

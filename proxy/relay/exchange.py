@@ -111,9 +111,9 @@ class Exchange:
         self.grant: FetchGrant | None = None
         """For a consumer's fetch: the bytes that its quotas allow; None if no quota limits it."""
         self.full_fetch = True
-        """For such a fetch: whether it names all its partitions."""
+        """For a consumer's fetch: whether it names all its partitions."""
         self.withheld = False
-        """For such a fetch: whether the client gets an empty response instead of the broker's."""
+        """For a consumer's fetch: whether the client gets an empty response instead of the broker's."""
         self.silent = False
         """For Produce: whether the client expects no response, and the proxy drops the broker's."""
         self.counted = False

@@ -54,7 +54,7 @@ class InFlightRoom:
 
 @final
 class InFlight:
-    """Both directions of a relay share it and change it only by its methods.
+    """The requests in flight of one relay, whose two directions share it and change it only by its methods.
 
     Times are the relay's `now`; 0.0 is no time. Other code only reads the attributes without underscore.
     """
@@ -206,7 +206,9 @@ class InFlight:
         return exchange
 
     def take_late_response(self, correlation_id: int) -> Exchange:
-        """As take_response(), after the end of the connection: the proxy answers nothing itself any more."""
+        """Return the exchange as take_response() does, after the end of the connection. Remove the requests
+        before it that the proxy would have answered itself.
+        """
         exchange = self._first
         while exchange is not None and exchange.local and exchange is not self._asked:
             self._remove(exchange)

@@ -7,10 +7,10 @@ from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from proxy.wire.apis.api import RequestHeader
 
 MAX_INTERCEPTED_REQUEST_BYTES: Final = 16 << 20
-"""An intercepted request is buffered whole."""
+"""The bytes of the largest intercepted request, because each is buffered whole."""
 MAX_ALTER_QUOTAS_BYTES: Final = 4 << 20
-"""The same for AlterClientQuotas, of which at most 10,000 changes are made. Reading on beyond these takes a
-second of the event loop for 16 MiB, although in small steps.
+"""The same for AlterClientQuotas, of which at most 10,000 changes are made. To read the rest of 16 MiB would
+take a second of the event loop, although in small steps.
 """
 MAX_DESCRIBE_BYTES: Final = 1 << 20
 """The same for DescribeClientQuotas, whose filter has a component for each of three types of entity."""
@@ -25,7 +25,7 @@ def max_request_bytes(api_key: int) -> int:
 
 @final
 class Intercepted:
-    """The shell makes the response and gives it to Relay.answer()."""
+    """One such request. The shell creates the response and gives it to Relay.answer()."""
 
     __slots__ = ("exchange", "frame", "header")
 

@@ -78,7 +78,7 @@ class LargeFrames:
         return True
 
     def _next_client(self) -> ClientKey | None:
-        """The first in line that may reserve more; None if nobody may."""
+        """The first client in line that may reserve more; None if no client may."""
         for client, tickets in self._line.items():
             reserved = self._of_client.get(client, 0)
             if reserved == 0 or reserved + next(iter(tickets.values())) <= self._capacity // 2:

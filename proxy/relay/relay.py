@@ -36,7 +36,7 @@ WAITING_APIS: Final = frozenset([FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP])
 
 @final
 class Relay:
-    """Raises RelayError if the connection must end."""
+    """The relay of one connection. Its methods raise RelayError if the connection must end."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class Relay:
         if self._requests.admission.awaits_response:
             self._wake(now)
         if self._requests.unfinished:
-            # The requests in flight may have been too many for it.
+            # A request may have waited because too many were in flight.
             self._read_requests(now)
 
     def _take_login(self, authentication: Authentication) -> None:
@@ -346,7 +346,9 @@ class Relay:
         return self._requests.sends_unanswered
 
     def end(self) -> None:
-        """Close: count the part of a large frame that has arrived as its client's usage."""
+        """End the connection: count the part of a large frame that has arrived as its client's usage, and
+        give back what the connection has reserved. Responses that the quotas still need go to receive_late().
+        """
         if self._authentication is not None:
             self._authentication.end()
         self._requests.end()

@@ -1,1 +1,1 @@
-"""The shell: sockets, clock and log around the pure rings. Nothing here knows a quota."""
+"""The shell: the sockets, the clock and the log around the pure rings."""

@@ -100,9 +100,9 @@ class _Stop:
 
     def __init__(self) -> None:
         self.first: Final = asyncio.Event()
-        """The proxy stops."""
+        """Set when the proxy is to stop."""
         self.second: Final = asyncio.Event()
-        """It does not wait for limits.shutdown_delay_seconds."""
+        """Set when it is not to wait for limits.shutdown_delay_seconds."""
 
     def request(self) -> None:
         """Take a signal, or the end of the supervisor."""
@@ -130,7 +130,7 @@ class _Parts:
     loop_lag: LoopLag = field(default_factory=LoopLag)
 
     def work(self) -> Iterable[Work]:
-        """Serve clients and brokers, with what belongs to it."""
+        """The coroutines that serve clients and brokers, and those that these need."""
         yield self.listeners.start_clients(self._quotas_loaded)
         yield self.listeners.start_replication(self._quotas_loaded)
         yield self.listeners.end_early()
@@ -255,7 +255,7 @@ class Proxy:
         )
 
     def _own_work(self, parts: "_Parts") -> Iterable[Work]:
-        """What the process does beside that."""
+        """The further work of the process: logs, the reload of its file, the notes to the service manager."""
         time = asyncio.get_running_loop().time
         clusters, readiness = parts.listeners.asking_clusters, parts.readiness
         yield DeletedTopics(self._store, clusters, time).run()

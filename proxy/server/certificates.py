@@ -9,7 +9,7 @@ from proxy.security.tls import POLL_SECONDS, TlsFiles
 
 SECONDS_OF_DAY: Final = 86400.0
 WARN_DAYS: Final = 14.0
-"""A certificate that expires sooner is a warning: time enough to order one by hand."""
+"""A certificate that expires sooner causes a warning. The time suffices to order one by hand."""
 
 
 class Certificates:

@@ -35,7 +35,9 @@ BUCKETS_AT_A_TIME: Final = 64
 SLICE_SECONDS: Final = 0.001
 """After this long, the event loop gets a turn."""
 FAILED_SECONDS: Final = 5.0
-"""An internal error is over when there was none for this long: not every pass has something to report."""
+"""An internal error counts as over when there was none for this long. A pass without an error proves little,
+because it may have had nothing to report.
+"""
 FAILURES_LOGGED: Final = 10
 """Further different errors are only counted."""
 DUPLICATE_SECONDS: Final = 30.0
@@ -221,6 +223,7 @@ class LimitSharing:
         await asyncio.sleep(until - clock())
 
     def _use_grown(self) -> None:
+        """Use the larger parts that apply since the last look at the buckets."""
         self._grown.clear()
         sharing, now = self._sharing, self._time()
         if not sharing.grown or self._failure or not self._knows_its_parts():

@@ -35,7 +35,7 @@ EARLY_SECONDS: Final = 5.0
 and not so long that a client with other bootstrap servers gives up its request."""
 POLL_SECONDS: Final = 0.01
 CLOSING_SECONDS: Final = 1.0
-"""The part of a shutdown that is kept for closing the connections."""
+"""The seconds of a shutdown that are kept for closing the connections."""
 
 
 class Listeners:

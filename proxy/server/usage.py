@@ -17,7 +17,7 @@ def usage_reporter(settings: Settings, listeners: Listeners) -> UsageReporter | 
     proxy = name_of_this_run()
     sinks: list[Sink] = []
     if usage.kafka is not None:
-        # Imported here: it imports aiokafka.
+        # Imported here, because it imports aiokafka, which takes long.
         from proxy.telemetry.usage.kafka_sink import KafkaSink
 
         sinks.append(KafkaSink(listeners.cluster_access, usage.kafka.topic))

@@ -1,11 +1,12 @@
-"""Addresses: wherever a response has a broker's address, the client must read the proxy's.
+"""Addresses: replaces the brokers' addresses in responses with those of the proxy.
 
-All such places share one shape: node_id (int32), host (string), port (int32). Sources: MetadataResponse,
-FindCoordinatorResponse, DescribeClusterResponse, and the NodeEndpoints of KIP-951 and KIP-932.
+All places with an address share one shape: node_id (int32), host (string), port (int32). Sources:
+MetadataResponse, FindCoordinatorResponse, DescribeClusterResponse, and the NodeEndpoints of KIP-951 and
+KIP-932.
 
-The proxy has a port per broker, and binding one is the shell's business. So reading only looks addresses up;
-where one is missing it raises UnknownBrokers. The shell then binds the ports, fills the table, and the
-response is read again.
+The proxy has a port for each broker. The wire ring does no I/O, so it only looks addresses up, and raises
+UnknownBrokers if some are missing. The shell then binds their ports and fills the table, and the response is
+read again.
 """
 
 from typing import Final, final
@@ -76,7 +77,7 @@ class Addresses:
         return known[2]
 
     def begin(self) -> None:
-        """Begin a run of brokers, and drop what a malformed response has left."""
+        """Begin to read the brokers of a response; forget those that a malformed response has left."""
         if self._unknown:
             self._unknown = []
 
@@ -85,7 +86,7 @@ class Addresses:
         self._unknown.append(broker)
 
     def require(self) -> None:
-        """End a run of brokers: raises UnknownBrokers with those that are missing."""
+        """End the brokers of a response. Raises UnknownBrokers with those that find() has not found."""
         if self._unknown:
             brokers = self._unknown
             self._unknown = []
@@ -94,7 +95,7 @@ class Addresses:
 
 @final
 class Unchanged(Addresses):
-    """Between brokers: each is at its own address."""
+    """The addresses for relays between brokers: no response changes."""
 
     def __init__(self) -> None:
         super().__init__(False)
@@ -103,7 +104,7 @@ class Unchanged(Addresses):
 def rewrite_address(reader: Reader, view: ResponseView, addresses: Addresses) -> None:
     """Read node_id, host and port, and replace host and port, unless they stand for no node (-1, or no host).
 
-    Call Addresses.begin() before a run of brokers, and Addresses.require() after it.
+    Call Addresses.begin() before the brokers of a response, and Addresses.require() after them.
     """
     node_id = reader.i32()
     start = reader.offset
@@ -164,8 +165,8 @@ def rewrite_endpoints_tag(reader: Reader, view: ResponseView, addresses: Address
 def rewrite_endpoints_array(reader: Reader, view: ResponseView, addresses: Addresses) -> None:
     """Read an ordinary array of NodeEndpoints and the tag section that ends the response (KIP-932).
 
-    Where the frame's length is on its way already, the array becomes empty, and an unknown tag fills its
-    place.
+    If the frame's length has been forwarded, the array becomes empty, and an unknown tag takes the rest of
+    its bytes.
     """
     start = reader.offset
     before = len(view.edits)
@@ -177,10 +178,10 @@ def rewrite_endpoints_array(reader: Reader, view: ResponseView, addresses: Addre
 
 
 def _no_endpoints(size: int) -> bytes:
-    """`size` bytes that say: no endpoints, one unknown tag. One endpoint took 13 bytes or more, so they
-    suffice.
+    """Return an empty array and a section with one unknown tag, `size` bytes in all. They fit, because one
+    endpoint takes 13 bytes or more.
     """
     head = uvarint(1) + uvarint(1) + uvarint(UNKNOWN_TAG)
     fill = size - len(head) - 3
-    # A varint of three bytes whatever its value, so that every size can be met.
+    # The length of the tag as a varint of three bytes, whatever its value, so that every size is possible.
     return head + bytes([fill & 0x7F | 0x80, fill >> 7 & 0x7F | 0x80, fill >> 14 & 0x7F]) + bytes(fill)

@@ -62,8 +62,8 @@ CHANGES_OF_CLIENTS: Final = (
     INCREMENTAL_ALTER_CONFIGS,
     ALTER_CLIENT_QUOTAS,
 )
-"""Requests that no broker sends to another. Brokers with tiered storage do send CreateTopics, Produce and a
-consumer's Fetch.
+"""Requests that no broker sends to another, so their sender is not a broker. CreateTopics, Produce and a
+consumer's Fetch are not among them: brokers with tiered storage send these.
 """
 
 LISTS: Final = (

@@ -3,12 +3,14 @@
 from typing import Final
 
 _RETRY_THROTTLING_SINCE: Final = {"apache-kafka-java": (2, 7), "kafka-python": (3, 0)}
-"""librdkafka and aiokafka take THROTTLING_QUOTA_EXCEEDED for final; Java before 2.7 does not know it."""
+"""By library, the first version whose producer retries THROTTLING_QUOTA_EXCEEDED (KIP-599). librdkafka and
+aiokafka do not retry it, and Java before 2.7 does not know it.
+"""
 
 
 def retries_throttling(client_software: str) -> bool:
-    """Whether this library's producer is known to send a batch again that was answered with
-    THROTTLING_QUOTA_EXCEEDED; `client_software` is its name and version.
+    """Whether this library's producer is known to send a batch again that was rejected with
+    THROTTLING_QUOTA_EXCEEDED. `client_software`: its name and version, such as `apache-kafka-java 4.3.1`.
     """
     name, _, version = client_software.partition(" ")
     since = _RETRY_THROTTLING_SINCE.get(name)

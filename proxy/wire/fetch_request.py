@@ -23,7 +23,7 @@ REPLICA_STATE_TAG: Final = 1
 FULL_EPOCH: Final = 0
 """A request that asks for a new session; KIP-227."""
 FINAL_EPOCH: Final = -1
-"""A request outside any session, which ends the one that it names."""
+"""A request outside any session, which ends the session that it names; KIP-227."""
 NO_SESSION: Final = 0
 _ISOLATION_SIZE: Final = 1
 _SESSION_SIZE: Final = 8
@@ -110,12 +110,14 @@ def read_fetch_request(frame: bytes, start: int, version: int, at_most: int = MA
 
 
 def read_session(pieces: list[bytes], start: int, version: int) -> tuple[int, int]:
-    """The session_id and session_epoch of a request, from `start` on as read_fetch_request() does."""
+    """Return the session_id and session_epoch of a request; before v7, NO_SESSION and FINAL_EPOCH. `start` is
+    as for read_fetch_request().
+    """
     if version < SESSIONS_FROM:
         return NO_SESSION, FINAL_EPOCH
     at = start + _ISOLATION_SIZE
     head = pieces[0]
-    if at + _SESSION_SIZE <= len(head):  # nearly always: it needs no reader
+    if at + _SESSION_SIZE <= len(head):  # nearly always: a single piece needs no Reader
         return i32_at(head, at), i32_at(head, at + 4)
     reader = Reader(pieces, at)
     session_id = reader.i32()
@@ -128,7 +130,7 @@ def is_full(session_epoch: int) -> bool:
 
 
 def replica_id(frame: bytes, min_bytes_at: int, request: FetchRequest) -> int:
-    """The node id of the follower that asks; -1 for a consumer."""
+    """Return the node id of the follower that fetches; -1 for a consumer."""
     if request.version >= REPLICA_STATE_FROM:
         return request.replica_id
     return Reader([frame], min_bytes_at - 8).i32()  # replica_id, max_wait_ms, min_bytes

@@ -48,7 +48,7 @@ class Watermarks:
         self.topic = ""
         self.partition = -1
         self.last_bytes = -1
-        """The records of the last response; -1 before the first."""
+        """The bytes of records in the last response; -1 before the first."""
         self.batch_bytes = 0
         """The size of the partial batch at the end of the last response; 0 if there was none, or if its size
         is not known.
@@ -73,7 +73,7 @@ class Watermarks:
 
 
 class FetchRewrite:
-    """It is created with the request, and filled while the response is read."""
+    """The changes of one response. It is created with the request, and filled while the response is read."""
 
     reads_partitions = True
     """Whether the response is read beyond its session_id."""
@@ -92,10 +92,10 @@ class FetchRewrite:
         """The broker's session id; NO_SESSION if there is none."""
 
     def opened(self) -> None:
-        """The response has been read up to its partitions; called once."""
+        """Note that the response has been read up to its partitions. Called once."""
 
     def withheld(self) -> None:
-        """The client gets an empty response instead, without a session."""
+        """Note that the client gets an empty response without a session instead."""
 
     def client_session(self, session_id: int) -> int:
         """The client's id of the broker's session."""
@@ -112,8 +112,8 @@ class FetchRewrite:
         flexible = self.version >= FLEXIBLE_FROM
         at = reader.offset
         topics = reader.count(flexible)
-        # A response without topics is an error, or throttled: a client takes one with a part of its
-        # partitions, instead of none, for malformed.
+        # A response to a full fetch without topics has an error, or is throttled. Clients accept it, but not
+        # one that has only some of their partitions.
         if self.added_topics and topics > 0 and self.error_code == 0:
             edits.append(Edit(at, reader.offset, count(topics + self.added_topics, flexible) + self.added))
         return topics
@@ -137,7 +137,7 @@ def empty_partition(version: int, partition: int, offsets: Offsets) -> bytes:
         out += count(-1, flexible)  # aborted_transactions: null, as brokers have it for most consumers
     if version >= 11:
         out += i32(-1)  # preferred_read_replica
-    # Empty records are no null: not every client takes that.
+    # Empty records and not null, because not every client accepts null.
     return out + (b"\1" + NO_TAGS if flexible else i32(0))
 
 

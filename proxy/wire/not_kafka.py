@@ -1,8 +1,8 @@
-"""What bytes that are no Kafka request look like: most are a client that talks to the wrong port."""
+"""Guesses the protocol of bytes that are not a Kafka request: most are from a client of another port."""
 
 
 def looks_like(head: bytes) -> str:
-    """A clause for the log, from a connection's first bytes; empty where they say nothing."""
+    """Return a clause for the log about a connection's first bytes; empty if no protocol is recognized."""
     if head[:2] == b"\x16\x03":
         return "this looks like a TLS hello: on this port the client's security.protocol has to be PLAINTEXT"
     if head[:4] in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):

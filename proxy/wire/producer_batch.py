@@ -29,7 +29,7 @@ class ProducerBatch:
         base_timestamp: int,
     ) -> None:
         self.producer_id: Final = producer_id
-        """NO_PRODUCER_ID where the producer is not idempotent."""
+        """NO_PRODUCER_ID if the producer is not idempotent."""
         self.epoch: Final = epoch
         self.base_sequence: Final = base_sequence
         self.records: Final = records
@@ -44,7 +44,7 @@ class ProducerBatch:
 
 
 def read_producer_batch(head: bytes) -> ProducerBatch | None:
-    """The batch with this head; None where it is no whole head of magic 2, such as a message set."""
+    """Return the batch with this head; None if it is not a whole head of magic 2, as in a message set."""
     if len(head) < BATCH_HEAD_BYTES or head[_MAGIC_AT] != 2:
         return None
     return ProducerBatch(

@@ -77,7 +77,7 @@ class Reader:
             self.skip(start)
 
     def stop(self) -> None:
-        """Let go of the frame's bytes."""
+        """Drop the references to the frame's bytes."""
         self.pieces = NOTHING
         self.data = b""
         self.pos = 0
@@ -103,7 +103,7 @@ class Reader:
         self.next_at = mark.next_at
 
     def release(self) -> None:
-        """Let go of the pieces that lie behind; marks set before this are void."""
+        """Drop the pieces that have been read; earlier marks become invalid."""
         del self.pieces[: self.next_piece]
         self.next_piece = 0
 
@@ -128,7 +128,7 @@ class Reader:
         return high * 256 + low
 
     def peek(self, size: native) -> bytes:
-        """The next `size` bytes, which stay to be read."""
+        """Return the next `size` bytes without stepping over them."""
         if self.pos + size <= self.end:
             return self.data[self.pos : self.pos + size]
         mark = self.mark()
@@ -234,7 +234,7 @@ class Reader:
         return self._long_uvarint()
 
     def _long_uvarint(self) -> native:
-        """One of several bytes, or the first of another piece."""
+        """Read a varint that has several bytes, or begins in the next piece."""
         value: native = 0
         shift: native = 0
         while shift <= 28:
@@ -322,7 +322,7 @@ class Reader:
 
 
 def i16_at(data: bytes, at: native) -> native:
-    """The number that the two bytes from `at` on are."""
+    """Return the signed number (big-endian) in the two bytes from `at` on."""
     high: native = data[at]
     low: native = data[at + 1]
     value = (high << 8) | low
@@ -330,13 +330,13 @@ def i16_at(data: bytes, at: native) -> native:
 
 
 def i32_at(data: bytes, at: native) -> native:
-    """The number that the four bytes from `at` on are."""
+    """Return the signed number (big-endian) in the four bytes from `at` on."""
     value = u32_at(data, at)
     return value - 0x100000000 if value & 0x80000000 else value
 
 
 def u32_at(data: bytes, at: native) -> native:
-    """The unsigned number that the four bytes from `at` on are."""
+    """Return the unsigned number (big-endian) in the four bytes from `at` on."""
     first: native = data[at]
     second: native = data[at + 1]
     third: native = data[at + 2]
@@ -345,7 +345,7 @@ def u32_at(data: bytes, at: native) -> native:
 
 
 def text(raw: bytes) -> str:
-    """UTF-8 as Kafka's strings are; Malformed where it is not."""
+    """Decode UTF-8, the encoding of Kafka's strings. Raises Malformed."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
 """Shape: the layout of a message's fields.
 
-It checks the lengths of arrays before a decoder that trusts them allocates memory, and finds unknown tagged
-fields.
+check_shape() checks the lengths of arrays before a decoder that trusts them allocates memory, and finds
+unknown tagged fields.
 """
 
 from typing import Final, final

@@ -1,6 +1,6 @@
-"""SpareItems: the items of messages that are done with. Later messages are read into them.
+"""SpareItems: reuses the items of messages that have been processed for later messages.
 
-A message with many partitions would otherwise make an object for each of them, and drop all of them soon.
+Otherwise a message with many partitions would create an object for each of them, and soon drop them all.
 """
 
 from typing import Final, final
@@ -10,26 +10,30 @@ from mypy_extensions import i64 as native
 from proxy.wire.views import NO_ITEMS, Item, View
 
 ITEMS_AT_MOST: Final[native] = 64
-"""Longer lists are not kept."""
+"""The most items of a list that is kept: longer lists would take memory that few messages use."""
 LISTS_AT_MOST: Final[native] = 64
-"""Lists for requests and responses at the same time; with all their items, they take half a megabyte."""
+"""The most lists that are kept, for requests and responses. With all their items, they take half a
+megabyte.
+"""
 
 
 @final
 class SpareItems:
-    """The connections of a listener share it."""
+    """Lists of items that no message uses. The connections of a listener share one object."""
 
     __slots__ = ("_count", "_lists")
 
     def __init__(self) -> None:
         self._lists: Final[list[list[Item]]] = [NO_ITEMS] * LISTS_AT_MOST
-        """A stack of fixed length: one that grows would allocate memory for nearly each message."""
+        """A stack of fixed length: a list that grows and shrinks would reallocate its memory for nearly every
+        message.
+        """
         self._count: native = 0
         """The number of lists in the stack."""
 
     def lend(self, view: View) -> None:
-        """Have a message that is about to be read, as a whole, use items of earlier ones. Call settle() when
-        it has been read.
+        """Give the items of an earlier message to one that is about to be read, whose frame is complete. Call
+        settle() when it has been read.
         """
         if view.want_items and self._count > 0:
             top = self._count - 1
@@ -38,7 +42,7 @@ class SpareItems:
             self._lists[top] = NO_ITEMS
 
     def settle(self, view: View) -> None:
-        """Let the items of a message that has been read be those of this message alone."""
+        """Remove the items of the earlier message that a message which has been read has not reused."""
         kept = view.cursor.kept
         if kept == 0:
             self.take_back(view)
@@ -46,7 +50,7 @@ class SpareItems:
             del view.items[kept:]
 
     def take_back(self, view: View) -> None:
-        """Take the items of a message that is done with: nothing may use them any more."""
+        """Take the items of a message that has been processed. Nothing may use them any more."""
         items = view.items
         if items is not NO_ITEMS:
             view.items = NO_ITEMS

@@ -10,16 +10,21 @@ from proxy.wire.views import Item
 KNOWN_AT_MOST: Final = 200_000
 """If there are more, the cache is cleared: topics come and go, and nothing tells which ids are gone."""
 ASKED_AT_MOST: Final = 500
-"""Clients may make ids up: so many are asked for by id until ask_again(). Beyond these, all topics are."""
+"""The most ids whose names are requested by id until ask_again(), because clients may make ids up. Beyond
+them, the names of all topics are requested.
+"""
 PART_OF_ONE: Final = 8
-"""A client may have an id requested while it has less than an eighth of what is left to others. So one has 55
-of 500, and 20 clients leave some to the next.
+"""A client may have a further id requested if it has had fewer than an eighth of the ids that are left. So
+one client gets 55 of the 500, and 20 clients leave some to the next.
 """
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TopicNames:
-    """The connections of a cluster share one. A topic keeps its name for as long as it has its id."""
+    """The names of a cluster's topics, which its connections share. A topic keeps its name as long as its id.
+
+    The shell's subclass overrides the methods that concern the cluster; without it, no name is known.
+    """
 
     def __init__(self) -> None:
         self._known: Final[dict[bytes, str]] = {}

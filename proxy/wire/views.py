@@ -29,9 +29,7 @@ class Found:
 @final
 @mypyc_attr(free_list_len=1)
 class Item:
-    """One partition's part of a message. Another message may become of it when this one is done with: see
-    SpareItems.
-    """
+    """One partition's part of a message. A later message may reuse the object: see SpareItems."""
 
     __slots__ = ("error_code", "found", "head", "partition", "size", "topic", "topic_id")
 
@@ -60,13 +58,13 @@ class Item:
         0 for none.
         """
         self.found: Found | None = None
-        """The last look-up for this partition."""
+        """What a quota has looked up last for this partition; None for nothing."""
 
     def become(
         self, topic: str, topic_id: bytes, partition: native, size: native, head: bytes, error_code: native
     ) -> None:
-        """Be an item of another message. Most messages have the same partitions as the one before, in the
-        same order: then the look-up stays.
+        """Take the values of an item of another message. Most messages have the same partitions as the one
+        before, in the same order: then the look-up in `found` stays valid.
         """
         same_topic = topic_id is self.topic_id and (not topic or topic is self.topic)
         if partition != self.partition or not same_topic:
@@ -151,14 +149,14 @@ class View:
             and (item.topic is topic or not topic)
             and item.head is NO_HEAD
         ):
-            # The item of the last message, mostly.
+            # Most messages have the same partition at this place as the last one: only its size differs.
             item.topic = topic
             item.size = size
         else:
             item.become(topic, topic_id, partition, size, NO_HEAD, 0)
 
     def add(self, item: Item) -> None:
-        """Add an item that has been made elsewhere."""
+        """Add an item that the caller has created."""
         if self.items is NO_ITEMS:
             self.items = [item]
         else:

@@ -52,7 +52,9 @@ class Partitioned:
         raise NotImplementedError
 
     def read_usual(self, reader: Reader, view: View) -> None:
-        """Read partitions that are as nearly all are, as far as they come one after the other."""
+        """Read the next partitions as long as they have the most frequent form, such as no error, in fewer
+        steps than read_partition(), which reads the others. A message need not override it.
+        """
 
     def read_after_records(self, reader: Reader, view: View) -> None:
         """Read what follows a partition's records."""
@@ -100,7 +102,7 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
 
 
 def _walk_whole(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:
-    """Read a frame that is whole: nearly all frames are, and none of their steps is read again."""
+    """Read a whole frame, as nearly all frames are. No step is read again, so none needs a mark."""
     reads_on = message.read_head(reader, view)
     cursor.phase = TOPIC
     while reads_on and cursor.topics_left > 0:
@@ -135,6 +137,7 @@ def _keep(view: View, cursor: Cursor, partition: native, size: native, error_cod
 
 
 def _usual_fields(data: bytes, start: native, end: native) -> bool:
+    """Whether a Fetch partition's fields from `start` to `end` have no error and no aborted transactions."""
     array: native = data[end - 5]
     return array <= 1 and i16_at(data, start) == 0
 
@@ -194,7 +197,9 @@ def read_usual_records(reader: Reader, view: View, fields: native, only_records:
 
 
 def _name_topic(reader: Reader, view: View, cursor: Cursor) -> None:
-    """Note where the topic's name is. Nearly all Produce responses need no names."""
+    """Note where the topic's name is, without decoding it. Only items need it, and nearly all Produce
+    responses have none.
+    """
     cursor.topic = ""
     size = reader.length(view.flexible)
     cursor.topic_size = 0

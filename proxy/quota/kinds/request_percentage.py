@@ -77,10 +77,15 @@ _PERCENT: Final = 100.0
 _MAY_HAVE_WAITED_SECONDS: Final = 0.01
 """The maximum charge for a small response, if it is unknown how long the broker waited for other machines."""
 _LOGIN_SECONDS: Final = 50e-6
-"""A broker delays its response to a failed login."""
+"""The maximum charge for a message of a login: a broker delays its response to a failed login, so the time
+says little about its work.
+"""
 _PER_REQUEST_BYTE: Final = 200e-9
-"""A broker works for 1 to 2 s on a fetch of 300,000 partitions that it does not have, which is 8 MB."""
+"""Seconds. A broker works for 1 to 2 s on a fetch of 300,000 partitions that it does not have, which has
+8 MB.
+"""
 _PER_RESPONSE_BYTE: Final = 1e-9
+"""Seconds: a broker that responds with 1 GB per second is busy all the time."""
 
 
 @final

@@ -59,7 +59,7 @@ class Bucket:
         self._fair_share: FairShare | None = None
         """Divides the debt among connections; None if there is no debt, or it is not divided."""
         self._debtors: Debtors | None = None
-        """The same without tokens."""
+        """Without tokens: the connections that have used the bucket since it has been over its limit."""
         self.ahead_seconds = 0.0
         """After record() has returned a wait: how much of it is for what was owed before, by others of the
         same user, if the connection is new to the debt. A request is forwarded when that is paid.
@@ -178,14 +178,14 @@ class Bucket:
         self.ahead_seconds = 0.0
         if tokens is None:
             return self._record_sampled(value, now, who)
-        if self._unsampled_at <= now < self._sample_ends:  # nearly always
+        if self._unsampled_at <= now < self._sample_ends:  # nearly always: the same sample
             self._unsampled += value
             self._unsampled_at = now
         else:
             self._rate().record(value, now)
             self._sample_ends = self._sampled.sample_ends
         seconds = tokens.take(value, now)
-        if seconds <= 0.0:  # nearly always
+        if seconds <= 0.0:  # nearly always: no debt
             if self._fair_share is not None:
                 self._fair_share = None
             return 0.0
@@ -219,7 +219,7 @@ class Bucket:
         return self._sampled
 
     def _begin_rate(self, rule: RateRule) -> None:
-        """Begin with a rate of no uses."""
+        """Forget all uses in Kafka's rate."""
         self._sampled = SampledRate(rule.window.samples, rule.window.seconds)
         self._unsampled = 0.0
         self._unsampled_at = self._sample_ends = NEVER

@@ -25,9 +25,9 @@ class FairShare:
     reconnecting, and the debt of closed connections would be lost. Debts of other users only take their parts
     of the refill, so that no user pays for another.
 
-    Amounts are tokens. `_paid` is the virtual time of processor sharing: the tokens that each debtor has got
-    since there last was none. A debt is stored as the `_paid` at which it ends, so paying all is one
-    addition.
+    Amounts are tokens. `_paid` is the virtual time of processor sharing: the tokens that a connection would
+    have got if it had been a debtor all the time. A debt is stored as the `_paid` at which it ends, so one
+    addition pays all debtors.
     """
 
     def __init__(self, now: float) -> None:

@@ -6,8 +6,8 @@ bucket has tokens beyond those that are reserved, and beyond those for the fetch
 
 The line is ordered as in start-time fair queueing: each connection's next fetch begins where its last one
 ended, in bytes, so connections get equal parts of the limit whatever the sizes of their batches. A connection
-that is new goes to the end of the line, so nobody gains by reconnecting. A connection whose last response has
-put the bucket into debt is in the line before its next fetch arrives, for as long as it is muted.
+that is new goes to the end of the line, so no client gains by reconnecting. A connection whose last response
+has put the bucket into debt is in the line before its next fetch arrives, for as long as it is muted.
 """
 
 from typing import Final, final
@@ -176,7 +176,7 @@ class FetchQueue:
 
     def _release(self, ticket: Ticket) -> None:
         if ticket is self._first and ticket is self._last:
-            # Nearly always: one connection fetches a partition.
+            # Nearly always it is the only reservation, because one connection fetches a partition.
             self._first = self._last = None
             self._reserved = 0.0
             ticket.reserves = False

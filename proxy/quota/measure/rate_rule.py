@@ -8,7 +8,7 @@ from proxy.quota.limits.limits import Limits
 
 @final
 class RateRule:
-    """Buckets share it.
+    """The rule of a quota's buckets, which share the object.
 
     window: Kafka's samples.
     burst_seconds, least_burst: the size of the token bucket: seconds of the limit, but at least that many

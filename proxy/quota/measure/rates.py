@@ -25,7 +25,9 @@ _NEVER: Final = 1 << 60
 
 @final
 class _RoundedTime:
-    """The last time that was rounded. All rates that a message concerns get the same `now`."""
+    """The last time that was rounded. All rates that a message concerns get the same `now`, so it is rounded
+    once for all of them.
+    """
 
     __slots__ = ("microseconds", "milliseconds", "now")
 

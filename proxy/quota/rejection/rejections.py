@@ -26,7 +26,7 @@ from proxy.wire.views import Item, RequestView
 OUT_OF_ORDER: Final = "order"
 """The reason of a rejection that only keeps the order of batches; other reasons are quota keys."""
 TOPICS_AT_MOST: Final = 10_000
-"""With counts of their own. Clients may invent topics: past this many, the others count as REST."""
+"""Topics with counts of their own. Clients may invent topics: past this many, the others count as REST."""
 REST: Final = "<rest>"
 """No Kafka topic can have this name."""
 DEBTS_AT_MOST: Final = 10_000

@@ -20,7 +20,7 @@ _NOTHING: Final = 0.001
 
 @final
 class _Known:
-    """A bucket as of the last look at it."""
+    """What is known of a bucket as of the last look at it."""
 
     __slots__ = ("average", "idle", "key", "looked_at", "paid", "throttled", "used", "waiting")
 

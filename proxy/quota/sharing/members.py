@@ -59,9 +59,9 @@ class Members:
         self._names: list[str] = []
         """Their names, sorted."""
         self._newer: Final[set[str]] = set()
-        """Those that write a newer format."""
+        """The processes that write a newer format of reports than this one can read."""
         self._read: list[tuple[int, str]] = []
-        """A heap of how far each has read, and of some smaller offsets that are over."""
+        """A heap of (read_to, name) of each process; read_by_all() removes entries that are out of date."""
 
     def repeated(self, instance: str, number: int) -> bool:
         """Whether this report of the process, or a later one, has been read before: a producer may send a
@@ -99,7 +99,7 @@ class Members:
             heapify(self._read)
 
     def leave(self, instance: str) -> bool:
-        """A process stops; return whether it was live."""
+        """Remove a process that stops; return whether it was live."""
         left = self._live.pop(instance, None) is not None
         self._names = sorted(self._live)
         self._newer.discard(instance)

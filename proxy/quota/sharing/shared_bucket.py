@@ -37,7 +37,7 @@ class _Process:
     def __init__(self, demand: Demand, used: float, in_use: float) -> None:
         self.demand: Final = demand
         self.used = used
-        """By its last report."""
+        """BucketReport.used in its last report."""
         self.in_use = in_use
         """Its share by the last division that changed the shares."""
 
@@ -84,7 +84,7 @@ class SharedBucket:
         self._credit = min(max(credit, -bound), bound)
 
     def forget(self, instance: str) -> None:
-        """A process is gone."""
+        """Remove a process that is gone."""
         process = self._processes.pop(instance, None)
         if process is not None:
             self._demands.remove(process.demand)

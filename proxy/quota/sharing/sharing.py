@@ -48,6 +48,7 @@ a process needs several reports for all of them.
 REPORTED_PER_SECOND: Final = 512 << 10
 """The bytes of buckets that a process reports in a second, at least."""
 HOT_PART: Final = 1.0 / 3.0
+"""A bucket is hot if a process uses more than this fraction of its part of the limit."""
 _DEMAND_FACTOR: Final = 1.25
 """The demand of a bucket whose requests do not wait is this many times its use, so that the use can grow
 before the next report.
@@ -235,7 +236,7 @@ class Sharing:
             del self._cooling[key]
 
     def _see_own(self, number: int) -> None:
-        """A report of this process has come back."""
+        """Note that a report of this process has been read from the log."""
         if number >= self._stalled_until:
             self._stalled_until = 0
         if number > self._returned + 1:

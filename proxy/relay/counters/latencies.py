@@ -10,7 +10,9 @@ from proxy.relay.counters.count import Count
 BOUNDS: Final = 16
 """Each bound is twice the one before: so the bucket of a time needs no search."""
 TOLERANCE: Final = 0.001
-"""In units: times on a bound belong below it, and differences of doubles are not exact."""
+"""In units of the first bound. A time on a bound belongs below it, but differences of doubles are not
+exact.
+"""
 
 
 @final

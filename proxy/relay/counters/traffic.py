@@ -67,7 +67,9 @@ class Traffic:
         self.clients: Final[dict[tuple[str, str], Bytes]] = {}
         """By (user, client id); (REST, REST) has all others. A sum over all only ever grows."""
         self._without_room = 0
-        """The number of clients that are added before the smallest are looked for again."""
+        """The number of further clients that are counted before the smallest are looked for again, because
+        the last search found too few without a connection.
+        """
         self.partitions: Final[dict[tuple[str, bytes, int], Bytes]] = {}
         """By (topic, topic id, partition), where one of the first two is empty; bytes of record batches."""
 

@@ -1,4 +1,4 @@
-"""FollowerPlans: the plans of a follower's session. Each is about what has changed since the last one.
+"""FollowerPlans: the plans of a follower's session, each of which has what has changed since the last one.
 
 A follower sends a fetch every few milliseconds while other replicas of its session are in sync, and thousands
 of throttled replicas may wait meanwhile. A plan of all of them would take milliseconds.
@@ -26,6 +26,7 @@ class FollowerPlans:
         self._dropped: Final[list[FetchItem]] = []
         """The items that the session no longer has since the last plan."""
         self._state: SessionState | None = None
+        """What the quotas keep of the session, from the last plan; None before the first."""
 
     def note(self, item: FetchItem) -> None:
         """Note that something about an item has changed."""
@@ -40,7 +41,9 @@ class FollowerPlans:
     def plan(
         self, engine: QuotaEngine, replica_id: int, who: Identity, now: float, *, any_items: bool
     ) -> FetchPlan:
-        """Ask the quotas. `any_items`: whether the session has items; without any, quotas keep nothing."""
+        """Return a new plan. `any_items`: whether the session has items; if not, the quotas are not asked,
+        and what they keep of the session is dropped.
+        """
         plan = FetchPlan(replica_id, list(self._changed), list(self._dropped), self._state)
         self._changed.clear()
         self._dropped.clear()

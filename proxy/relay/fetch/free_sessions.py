@@ -36,7 +36,7 @@ class FreeSession(FetchRewrite):
 
 @final
 class FreeSessions:
-    """Raises Malformed if a session becomes too large."""
+    """The sessions of one connection. Raises Malformed if one becomes too large."""
 
     def __init__(self, engine: QuotaEngine, topics: OmittablePartitions) -> None:
         self._engine: Final = engine

@@ -39,8 +39,9 @@ this much later than max_wait_ms.
 PARTITION_BYTES: Final = 28
 """The least number of bytes of a partition in a Fetch request."""
 UNASKED: Final = -1.0
+"""In place of a wait: the grant has not been asked."""
 BESIDE_AT_MOST: Final = 7
-"""Fetches of a connection that quotas limit and that are in flight beside the last one."""
+"""The most fetches that a connection has in flight beside the last one, if quotas limit them."""
 
 
 @final
@@ -68,7 +69,7 @@ class WaitingFetch:
         """Whether the quotas have been asked for a grant, because the turn of the fetch has come."""
         self.since: Final = now
         self.wake_at = 0.0
-        """When to ask again; 0.0: when the response to the previous fetch has arrived."""
+        """When to ask again; 0.0: when the responses to the previous fetches have arrived."""
         self.answerable: Final = view.api_key == FETCH and (exchange.full_fetch or gated is not None)
         """Whether the proxy can create the empty response itself."""
         self.acknowledges: Final = view.api_key == SHARE_FETCH and acknowledges(
@@ -92,9 +93,9 @@ class WaitingFetch:
 class FetchGate:
     """The gate of one connection. One fetch waits at a time.
 
-    While a fetch that quotas limit is in flight, the next one is forwarded only if there are tokens for both.
-    Otherwise it waits for the response: a broker, too, processes the next fetch only when it has responded to
-    the last.
+    While fetches that quotas limit are in flight, BESIDE_AT_MOST at most, the next one is forwarded only if
+    there are tokens for all of them. Otherwise it waits until their responses have arrived. A client loses
+    little by that: a broker, too, processes a fetch only when it has responded to the last.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class FetchGate:
 
     @property
     def awaits_response(self) -> bool:
-        """Whether the waiting fetch may continue because the previous one has got its response."""
+        """Whether the waiting fetch may continue because the previous ones have got their responses."""
         fetch = self._fetch
         return fetch is not None and fetch.wake_at == 0.0 and not self._busy()
 
@@ -236,7 +237,10 @@ class FetchGate:
         self._earlier.clear()
 
     def _forwards(self, fetch: WaitingFetch, wait: float, now: float) -> bool:
-        """`wait`: what the grant has replied to ask() now, or UNASKED."""
+        """Decide what happens to a fetch now: return whether to forward it. If not, it waits or is answered.
+
+        `wait`: what the grant has replied to ask() now, or UNASKED.
+        """
         outcome = ALLOW
         if not fetch.asked:
             if self._busy():
@@ -264,7 +268,9 @@ class FetchGate:
     # Limits of bytes
 
     def _ask(self, fetch: WaitingFetch, grant: FetchGrant, wait: float, now: float) -> int:
-        """Decide what happens to a fetch whose grant has replied that it is to `wait`; 0.0: granted."""
+        """Return ALLOW, WAIT or ANSWER for a fetch. `wait`: the seconds that its grant has replied; 0.0 if it
+        is granted.
+        """
         if wait <= 0.0:
             self._count_wait(fetch, grant, now)
             self._allow(fetch.exchange, fetch.view, grant)
@@ -374,7 +380,7 @@ class FetchGate:
         return None
 
     def end(self) -> None:
-        """The connection is over."""
+        """Give up the places in queues, and have reservations charged, because the connection is over."""
         if self._fetch is not None and self._fetch.grant is not None:
             self._fetch.grant.end()
         for grant in self._earlier:

@@ -22,7 +22,7 @@ class SessionPartition:
         self.marks: Watermarks | None = None
         """The watermarks that the broker has reported; None if no quota needs them."""
         self.item: FetchItem | None = None
-        """None if no quota may omit it."""
+        """What the quotas see of it; None if no quota may omit it."""
         self.at_broker = False
         """Whether the broker's session has it."""
         self.most = NO_BOUND

@@ -10,7 +10,7 @@ from typing import Final, final
 from proxy.quota.identity import ClientKey, Identity, client_key
 
 SHORT_SECONDS: Final = 0.01
-"""Shorter waits are none."""
+"""A shorter wait counts as none."""
 SECONDS_PER_PARTITION: Final = 4e-6
 """Plans of one client take about a quarter of the event loop's time at most."""
 CLIENTS_AT_MOST: Final = 1000

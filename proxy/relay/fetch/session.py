@@ -119,7 +119,7 @@ class FetchSession:
             partition.item.take_tickets(earlier.item)
 
     def end(self) -> None:
-        """The session is over."""
+        """Give up the places of its partitions in queues, because the session is over."""
         for partition in self._candidates.values():
             if partition.item is not None:
                 partition.item.end()

@@ -40,8 +40,9 @@ from proxy.wire.reader import MAX_LENGTH
 from proxy.wire.views import RequestView
 
 SESSION_MASK: Final = 0x35A7C1E9
-"""The bits in which a follower's session ids differ from the broker's, which are random. The proxy closes the
-sessions of an earlier connection, also after a restart. For consumers the bits are secret.
+"""The bits in which a follower's session ids differ from the broker's, which are random numbers. They are
+constant, so that the proxy finds the broker's id of a session of an earlier connection and closes the
+session, also after a restart. For a consumer's connection, the bits are random and secret.
 """
 MAX_PARTITIONS: Final = 10_000
 """Partitions of a consumer's fetch, and of its session. Each costs some microseconds on the event loop, while
@@ -77,9 +78,9 @@ class GatedFetch:
         self.view: Final = view
         self.request: Final = request
         self.answer_at: Final = now + max(view.max_wait_ms, 0) / 1000.0
-        """When the fetch is answered at the latest, with or without records to fetch."""
+        """The latest time at which the client gets a response, even if every partition is still omitted."""
         self.names_by: Final = now + NAMES_SECONDS
-        """When the fetch is forwarded at the latest, with or without the names of its topics."""
+        """The latest time until which the fetch waits for the names of its topics."""
         self.wake_at = 0.0
         self.answer = b""
         """The local response, a whole frame."""
@@ -123,7 +124,7 @@ class SessionRewrite(FetchRewrite):
 
 @final
 class FetchSessions:
-    """Raises Malformed if a request does not parse."""
+    """The fetches and sessions of one connection. Raises Malformed if a request does not parse."""
 
     def __init__(
         self,
@@ -164,7 +165,7 @@ class FetchSessions:
         return None if last is None or last.replica_id < 0 else (last.replica_id, last.lag())
 
     def open(self, session: FetchSession) -> None:
-        """The broker has opened a session."""
+        """Add a session that the broker has opened."""
         if session.client_id == NO_SESSION:
             return
         for broken in [client_id for client_id, known in self._sessions.items() if known.broken]:
@@ -174,7 +175,7 @@ class FetchSessions:
         self._sessions[session.client_id] = session
 
     def end(self) -> None:
-        """The connection is over."""
+        """Give up the places in queues and the turn that is not used, because the connection is over."""
         for session in self._sessions.values():
             session.end()
         if self._last is not None:
@@ -184,7 +185,7 @@ class FetchSessions:
             self._turn = None
 
     def close(self, client_id: int) -> FetchSession | None:
-        """The session is over."""
+        """Remove and return a session that is over, by the client's id; None if it is not one of these."""
         return self._sessions.pop(client_id, None)
 
     def start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
@@ -342,6 +343,7 @@ class FetchSessions:
     def _edit(
         self, fetch: GatedFetch, session: FetchSession, plan: FetchPlan, topics: bytes, now: float
     ) -> None:
+        """Change the request as planned: its session, its topics, and the bounds that concern them."""
         request = fetch.request
         view = fetch.view
         edits = view.edits
@@ -378,5 +380,5 @@ class FetchSessions:
 
 
 def _milliseconds(seconds: float) -> int:
-    """Return at least this many seconds, apart from rounding; 0.0 if the time has passed."""
+    """Return a time in milliseconds, rounded up, apart from errors of doubles; 0 for a negative time."""
     return max(math.ceil(seconds * 1000.0 - 1e-6), 0)

@@ -236,7 +236,9 @@ class Authentication:
             self.done = True
 
     def end(self) -> None:
-        """Close: if the messages are bare, the end of the connection is how a broker rejects a login."""
+        """Count a failed login if a bare message awaits its response: a broker rejects it by closing the
+        connection.
+        """
         if self.raw and self._waiting is not None:
             self._traffic.count_failed_login(_known(self._mechanism), self._address)
 

@@ -319,7 +319,9 @@ class RequestAdmission:
             self._buffer.forwarded_large()
 
     def end(self) -> None:
-        """The connection is over."""
+        """Take back and count what is due for requests that have not been forwarded or answered, because the
+        connection is over.
+        """
         self._fetch_gate.end()
         if self._debt_wait is not None:
             self._debt_wait.drop(self._engine)

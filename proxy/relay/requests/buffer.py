@@ -105,7 +105,7 @@ class RequestBuffer:
         self._large.leave()
 
     def check_pace(self, now: float) -> None:
-        """Raise RelayError if a request is late and others wait for its memory."""
+        """Raise RelayError if others wait for the memory of a request that has not arrived in time."""
         if self._large.wanted:
             raise RelayError(
                 SLOW_REQUEST,
@@ -129,7 +129,7 @@ class RequestBuffer:
             self._large.give_back()
 
     def end(self) -> None:
-        """The connection is over."""
+        """Give back the memory, because the connection is over."""
         self._large.leave()
         self._large.give_back()
 

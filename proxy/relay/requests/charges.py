@@ -13,7 +13,7 @@ from proxy.wire.views import Item, RequestView, ResponseView
 
 @final
 class RequestCharges:
-    """Times are the relay's `now`."""
+    """The charges for the requests of one connection. Times are the relay's `now`."""
 
     def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: IdBudget) -> None:
         self._engine: Final = engine
@@ -21,7 +21,7 @@ class RequestCharges:
         self._names: Final = names
 
     def admit(self, exchange: Exchange, view: RequestView, now: float) -> Verdict:
-        """Charge a request that has been read."""
+        """Charge a request that has been read, and mute its client for the wait."""
         self._names.fill(view.items, exchange.client)
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.throttle_seconds > 0.0:
@@ -41,7 +41,9 @@ class RequestCharges:
         self._engine.charge(request, response, exchange.client, now)
 
     def charge_items(self, exchange: Exchange, view: RequestView, now: float) -> Verdict:
-        """Charge items of a large request that have come after it was admitted."""
+        """Charge items of a large request that have arrived after it was admitted, and mute its client for
+        the wait.
+        """
         self._names.fill(view.items, exchange.client)
         until = exchange.throttled_until
         verdict = self._engine.charge_items(view, view.items, exchange.client, now, until)

@@ -57,7 +57,7 @@ class RequestCutThrough:
         return view if view is not None and view.items else None
 
     def charge(self, view: RequestView, now: float) -> Verdict:
-        """Charge and count the items of a part, and let go of them."""
+        """Charge and count the items of a part, and remove them from the view."""
         cut = self.cut
         verdict = self._charges.charge_items(cut.exchange, view, now)
         self._charged_at = now
@@ -79,7 +79,9 @@ class RequestCutThrough:
             self._cut = None
 
     def end(self) -> None:
-        """The connection is over: count what has come of the request. A broker appends nothing of it."""
+        """Count the part of the request that has arrived, because the connection is over, and take back its
+        charges: a broker appends nothing of it.
+        """
         cut = self._cut
         if cut is None:
             return

@@ -21,7 +21,7 @@ the memory.
 
 @final
 class DebtWait:
-    """The quotas have charged the request."""
+    """The wait of one request, which the quotas have charged."""
 
     def __init__(self, produce: WaitingProduce, verdict: Verdict, now: float) -> None:
         self.produce: Final = produce
@@ -46,7 +46,7 @@ class DebtWait:
         return False
 
     def drop(self, engine: QuotaEngine) -> None:
-        """Close: take back the charges of the request, unless a part of it has been forwarded."""
+        """Drop the request: take back its charges, unless a part of it has been forwarded."""
         produce = self.produce
         if produce.cut is None:
             view = produce.view

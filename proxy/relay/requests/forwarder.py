@@ -33,5 +33,5 @@ class RequestForwarder:
             self._produced.send(exchange.client, view)
 
     def end(self, first: Exchange | None) -> None:
-        """The connection is over: `first` is the oldest request in flight."""
+        """Count the records of the requests in flight, whose connection is over; `first` is the oldest."""
         self._produced.abandon(first)

@@ -44,7 +44,7 @@ NONE: Final[list[int]] = []
 
 @final
 class ProduceGate:
-    """For one connection."""
+    """The gate of one connection."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class ProduceGate:
         """The rejected partitions for which the client must be muted; None if there are none."""
         self._mute_who: Identity | None = None
         self._mute_since = 0.0
-        """The time since which the mute is due."""
+        """When the first rejection was made for which the client must be muted."""
         self._muted_until = 0.0
         """When the last mute for rejected partitions ends; 0.0 before the first."""
 

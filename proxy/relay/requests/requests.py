@@ -48,7 +48,7 @@ UNSUPPORTED_WEIGHT: Final = 8
 
 @final
 class Requests:
-    """Raises ProtocolError for faults of the client."""
+    """The requests of one connection. Raises ProtocolError for faults of the client."""
 
     def __init__(
         self,
@@ -281,7 +281,7 @@ class Requests:
             self.admission.wake(now)
 
     def end(self) -> None:
-        """The connection is over."""
+        """End the parts of this direction, because the connection is over."""
         self.admission.end()
         self.buffer.end()
         self.sender.end()

@@ -32,7 +32,7 @@ class Sender:
         return client
 
     def rename(self, principal: str) -> None:
-        """The client has logged in as this user."""
+        """Count under this user from now on, because the client has logged in."""
         if self.client.principal != principal:
             who = Identity(principal, "", self.client.address)
             self._become(new_client(who, self.client.raw_client_id, self._traffic, self._node_id))
@@ -43,5 +43,5 @@ class Sender:
         return client
 
     def end(self) -> None:
-        """The connection is over."""
+        """Release the client's counters, because the connection is over."""
         self._traffic.release(self.client.traffic)

@@ -11,7 +11,7 @@ from proxy.wire.views import RequestView
 
 @final
 class WaitingProduce:
-    """A connection has one at a time."""
+    """The request, and what is needed to continue with it. A connection has one at a time."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from proxy.wire.views import RequestView, ResponseView
 
 @final
 class ResponseCharges:
-    """Times are the relay's `now`."""
+    """The charges for the responses of one connection. Times are the relay's `now`."""
 
     def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: IdBudget) -> None:
         self.responded_at = 0.0

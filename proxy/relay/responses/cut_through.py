@@ -138,7 +138,7 @@ class ResponseCutThrough:
             self._traffic.total.bytes_out -= len(piece)
 
     def end(self) -> None:
-        """The connection is over."""
+        """Count the part of the response that has arrived, because the connection is over."""
         cut = self._cut
         if cut is not None:
             self._usage.end(cut)

@@ -47,6 +47,7 @@ class LateResponses:
         self._within_frame = splitter.in_frame
         """Whether the rest of a frame is skipped."""
         self._over = False
+        """Whether the broker has sent bytes that do not parse, so that nothing more is read."""
 
     @property
     def awaited(self) -> bool:
@@ -111,7 +112,7 @@ def read_unsent(
     if api.flexible_response_header(request.api_version):
         reader.skip_tags()
     view = ResponseView(request.api_version, request.flexible, frame.size - reader.offset, True)
-    with suppress(UnknownBrokers):  # at its end, behind the partitions
+    with suppress(UnknownBrokers):  # NodeEndpoints come last, when the partitions have been read
         api.read_response(reader, request, view, addresses)
     charges.charge(exchange, request, view, now)
     return view

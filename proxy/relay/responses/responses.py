@@ -56,7 +56,7 @@ MAX_RESPONSE_BYTES: Final = 2**31 - 1
 
 @final
 class Responses:
-    """Raises ProtocolError for faults of the broker."""
+    """The responses of one connection. Raises ProtocolError for faults of the broker."""
 
     def __init__(
         self,
@@ -423,7 +423,7 @@ class Responses:
         )
 
     def end(self) -> None:
-        """The connection is over."""
+        """Count the records of responses that have not arrived completely, because the connection is over."""
         self._cut_through.end()
         self._produced.abandon_one(self._buffered)
         self._produced.abandon_one(self._awaiting_exchange)

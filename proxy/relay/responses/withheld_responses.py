@@ -29,7 +29,7 @@ _ADDRESSES: Final = Unchanged()
 
 @final
 class WithheldResponses:
-    """Withholds responses of one connection."""
+    """Replaces responses of one connection."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from proxy.upstream.addresses import join_address
 
 log = logging.getLogger(__name__)
 SITE_WAITS_SECONDS: Final = 0.5
-"""For how long the site waits for the ports for clients. Without a broker, they do not open."""
+"""The longest time for which the site waits until clients are served: without a broker, they are not."""
 POLL_SECONDS: Final = 0.01
 ServeSite = Callable[[AdminSources, socket.socket, TlsFiles | None], Awaitable[Callable[[], Awaitable[None]]]]
 """Serves the site on a listening socket, and returns what ends it."""

@@ -37,6 +37,6 @@ class BrokerQuestion:
         self._response.set_exception(error)
 
     def cancel(self) -> None:
-        """The connection is over."""
+        """Cancel the question, because the connection is over."""
         if self._response is not None:
             self._response.cancel()

@@ -41,7 +41,7 @@ class BrokerSide:
         self._descriptor = -1
         """The socket's; -1 over TLS."""
         self.tls = False
-        """Whether the socket's bytes are not the broker's own."""
+        """Whether the socket's bytes are TLS records, and not the broker's own."""
         self.pauses: Final = Pauses()
 
     def wait_with(self, pieces: list[bytes]) -> bool:
@@ -56,7 +56,7 @@ class BrokerSide:
         self.pauses.change(None if self._ending else self.transport, why, on)
 
     def failed(self) -> None:
-        """The broker cannot be reached."""
+        """Drop the bytes that wait, because the broker cannot be reached."""
         self.connecting = False
         self._waiting = []
 

@@ -22,8 +22,9 @@ SPLICED_SHIFT: Final = 2
 right by this.
 """
 RESUMED: Final = 2
-"""Sockets that are read again in the next turn."""
+"""The most paused sockets that are read again in each turn."""
 NOBODY: Final[ClientKey] = ("", "")
+"""In place of a client, before the first read."""
 
 
 @final
@@ -54,9 +55,11 @@ class BulkReads:
         """`next_turn`: calls a function in the next turn of the event loop, before the sockets are read."""
         self._next_turn: Final = next_turn
         self._armed = False
+        """Whether a call in the next turn is awaited."""
         self._left = TURN_BYTES
+        """The bytes that may still be read in this turn."""
         self._read: Final[dict[BulkReader, None]] = {}
-        """The sockets that may be read."""
+        """The sockets that are not paused and have had such reads, the last one to be read at the end."""
         self._paused: Final[dict[ClientKey, dict[BulkReader, None]]] = {}
         """By client, in the order of their turns."""
 
@@ -114,7 +117,7 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 def bulk_reads(loop: asyncio.AbstractEventLoop) -> BulkReads:
-    """Those of the process's event loop."""
+    """Return the object that all connections of an event loop share."""
     global _reads, _loop
     if _reads is None or _loop is not loop:
         _reads = BulkReads(loop.call_soon)

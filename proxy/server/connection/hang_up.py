@@ -1,4 +1,6 @@
-"""Whether a peer has hung up, while nothing is read from it: the event loop does not notice."""
+"""Finds out whether a peer has closed its connection while nothing is read from it, which the event loop does
+not notice.
+"""
 
 import asyncio
 import os
@@ -6,13 +8,13 @@ import socket
 from typing import Final
 
 TCP_INFO: Final = getattr(socket, "TCP_INFO", -1)
-"""Linux has it."""
+"""The socket option with the state of a TCP connection; -1 if the system lacks it. Its values are Linux's."""
 _CLOSED_STATES: Final = frozenset([7, 8, 9, 11])
 """TCP_CLOSE, TCP_CLOSE_WAIT, TCP_LAST_ACK and TCP_CLOSING, in Linux's tcp_states.h."""
 
 
 def hung_up(transport: asyncio.Transport) -> bool:
-    """Whether the peer of a TCP connection has closed it, or it is broken; False where that cannot be known.
+    """Whether the peer of a TCP connection has closed it, or it is broken; False if that cannot be known.
 
     Bytes that the peer sent before may still be there. If they fill the receive buffer, its end is not seen.
     """

@@ -8,7 +8,7 @@ from mypy_extensions import i64 as native
 from proxy.relay.exchange import Exchange
 
 MEASURED_EVERY: Final = 31
-"""One in this many reads from a client is measured: a request for the time costs a hundredth of what a
+"""One in this many reads from a client is measured, because to read the clock costs a hundredth of what a
 Produce request costs. A prime number, so that the measured reads do not follow a pattern of the client.
 """
 LOOP_CLOCK_SECONDS: Final = 0.002

@@ -93,7 +93,7 @@ class RelaySession(Generic[C]):
         self._timer: asyncio.TimerHandle | None = None
         self._question: Final = BrokerQuestion(loop)
         self._client_full = False
-        """Whether unread responses pile up here."""
+        """Whether the client's socket takes no more for now, so that responses wait in the proxy."""
         self._drain: Final = Drain()
 
     # The client's side
@@ -103,7 +103,7 @@ class RelaySession(Generic[C]):
         if relay is None or self.over:
             return
         if self._client_full:
-            # Local responses would pile up without an end.
+            # Otherwise local responses would fill the memory.
             self.pause(RESPONSES_UNREAD, True)
         if self._unrouted is not None:
             self._unrouted.append(data)
@@ -405,7 +405,7 @@ class RelaySession(Generic[C]):
             self.close(reason)
 
     def fail(self, error: RelayError) -> None:
-        """End the connection, and have it logged why."""
+        """End the connection, and have the error logged."""
         if self.over:
             return
         self._host.failed(self._connection, error)

@@ -10,7 +10,6 @@ PIPE_BYTES: Final = 1 << 20
 """The size of the pipe, and so the most bytes per move. Linux gives every user as much by default."""
 LEAST_PIPE_BYTES: Final = 64 << 10
 """A smaller pipe, such as a user with very many pipes gets, is not worth the calls."""
-MAX_HEAD_BYTES: Final = LEAST_PIPE_BYTES
 FLAGS: Final = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
 REJECTED: Final = (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
 """The errors of a system that cannot splice such descriptors, or forbids it."""
@@ -54,7 +53,7 @@ class Splice:
         return self.works
 
     def fill(self, head: memoryview, source: int, most: int) -> int:
-        """Fill the pipe with `head`, at most MAX_HEAD_BYTES, and up to `most` bytes of the socket `source`.
+        """Fill the pipe with `head`, at most LEAST_PIPE_BYTES, and up to `most` bytes of the socket `source`.
 
         Return the number of bytes from the socket: 0 if it has none now, at its end, and after an error; the
         socket's transport notices the last two itself. Call ready() first.

@@ -1,6 +1,6 @@
 """Console: replies to the console's requests, in the process that has the quotas.
 
-In a worker, the supervisor passes the requests on.
+If the process has workers, the supervisor forwards the requests to one of them.
 """
 
 import logging

@@ -9,11 +9,11 @@ from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, ConfigResourc
 from proxy.server.console.changes import Topics
 
 SECONDS: Final = 1.0
-"""For how long the cluster is asked. Without a response there is no note."""
+"""The longest time for which the cluster is asked. Without a response there is no note."""
 
 
 async def note_of_missing(clusters: Sequence[Topics], resource: ConfigResource) -> str:
-    """A sentence if none of the clusters has the topic or the broker, else nothing."""
+    """Return a clause if none of the clusters has the topic or the broker; else an empty text."""
     if resource.name == DEFAULT_RESOURCE:
         return ""
     if resource.type == BROKER:

@@ -12,7 +12,7 @@ from proxy.telemetry.overview import Overview
 
 
 def overview(listeners: Listeners, sharing: LimitSharing | None) -> Overview:
-    """What the process shows."""
+    """Return the connections of each listener, and how the process shares limits."""
     return {
         "version": proxy.__version__,
         "compiled": proxy.COMPILED,

@@ -20,11 +20,11 @@ in a busy loop, and descriptors come back as connections end."""
 ACCEPTED_AT_A_TIME: Final = 16
 """Connections of one port that are accepted before others have their turn."""
 GIVE_WAY_SECONDS: Final = 0.02
-"""For how long a connection is left to other processes. One that runs accepts it much sooner, even on a busy
-machine.
+"""For how long a connection is left to other processes. A process that runs accepts it much sooner, even on a
+busy machine.
 """
 LEFT_AT_A_TIME: Final = 8
-"""Connections that are accepted at once because no other process has."""
+"""Connections that are accepted in one turn because no other process has accepted them."""
 
 
 class Room(Protocol):

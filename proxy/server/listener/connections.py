@@ -34,7 +34,7 @@ OVER_CONNECTION_RATE: Final = (
 
 
 class ListenerConnections:
-    """Fulfils ConnectionHost and Entry and, for the ports with TLS, TlsAdmission."""
+    """The connections of a listener. Fulfils ConnectionHost, Entry and, for ports with TLS, TlsAdmission."""
 
     def __init__(
         self,

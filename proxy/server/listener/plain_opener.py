@@ -10,7 +10,7 @@ from proxy.server.connection.origin import Origin
 
 
 class PlainOpener:
-    """Fulfils Opener."""
+    """Opens the connections of one port. Fulfils Opener."""
 
     def __init__(self, make: Callable[[Origin], asyncio.Protocol], abandoned: Callable[[str], None]) -> None:
         """`make` makes a connection's protocol. `abandoned` takes back the count of a connection from an

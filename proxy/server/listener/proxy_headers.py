@@ -1,8 +1,8 @@
 """ProxyHeaders: the addresses of clients behind load balancers that speak the PROXY protocol.
 
-The header is read from the socket before anything else, and no byte behind it: the TLS handshake or the first
-request, finds the socket as if there were no header. Only load balancers that the configuration names are
-believed.
+The header is read from the socket before anything else, and no byte behind it: what reads the TLS handshake
+or the first request finds the socket as if there were no header. Only load balancers that the configuration
+names are believed.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Sweep: what a listener does every second: it closes idle and abandoned connections, and retries ports."""
+"""Sweep: closes the idle and abandoned connections of a listener every second, and retries ports."""
 
 import asyncio
 from typing import Final

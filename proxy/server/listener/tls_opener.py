@@ -42,7 +42,7 @@ class TlsAdmission(Protocol):
 
 
 class TlsOpener:
-    """Fulfils Opener."""
+    """Opens the connections of one port. Fulfils Opener."""
 
     def __init__(
         self,

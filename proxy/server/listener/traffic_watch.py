@@ -1,4 +1,4 @@
-"""TrafficWatch: warnings that a listener's counters give rise to."""
+"""TrafficWatch: derives warnings from the counters of a listener."""
 
 import logging
 from typing import Final, Protocol

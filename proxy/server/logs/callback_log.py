@@ -23,6 +23,7 @@ class CallbackLog:
         self._logged_at = -math.inf
 
     async def run(self) -> None:
+        """Check until cancelled."""
         await every(CHECK_SECONDS, self.check)
 
     def check(self) -> None:

@@ -57,7 +57,7 @@ _decode: Final = msgspec.msgpack.Decoder(Message).decode
 
 
 class Channel:
-    """One end."""
+    """One end of the connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader: Final = reader

@@ -2,7 +2,8 @@
 
 All workers accept at the same sockets, and the kernel wakes all of them for a connection. The one that is
 awake first would get most connections. So a worker that has more of them than another one leaves the next to
-it (see Acceptor). This takes no message, and a worker that does not run holds no connection up.
+it (see Acceptor). This takes no message, and a worker that does not run delays a connection only by
+GIVE_WAY_SECONDS.
 """
 
 import mmap
@@ -44,7 +45,7 @@ class ConnectionCounts:
         return self._free.pop() if self._free else -1
 
     def give_back(self, place: int) -> None:
-        """The process with this place has ended."""
+        """Take back the place of a process that has ended."""
         if place >= 0:
             self._counts[place] = NOT_ACCEPTING
             self._free.append(place)

@@ -60,7 +60,7 @@ class Fleet:
         return replaced
 
     def ended_process(self, worker: WorkerProcess, how: str) -> None:
-        """A process has ended."""
+        """Remove a process that has ended; `how` says how."""
         self.others.discard(worker)
         if self.running.get(worker.number) is worker:
             del self.running[worker.number]
@@ -82,7 +82,7 @@ class Fleet:
                 worker.problems = [DOES_NOT_REPLY]
 
     async def ask_all(self, workers: list[WorkerProcess], what: str, body: bytes = b"") -> list[bytes]:
-        """What each worker replies, in the same order."""
+        """Ask these workers at the same time; return their replies in the same order, empty for none."""
         return await asyncio.gather(*(worker.ask(what, body) for worker in workers))
 
     async def console(self, request: ConsoleRequest) -> ConsoleReply:

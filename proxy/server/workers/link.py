@@ -73,7 +73,7 @@ class WorkerLink:
             self._channel.send(Appended(value))
 
     async def _reply(self, what: str, body: bytes) -> bytes:
-        """Empty if the worker cannot tell yet."""
+        """Return the reply to a question; empty if the worker cannot tell yet."""
         sources = self._sources
         if sources is None:
             return b""
@@ -84,8 +84,8 @@ class WorkerLink:
         return b"" if self._page is None else await self._page(sources, what)
 
     async def serve(self, sources: AdminSources) -> None:
-        """WorkerReply with what these sources show. Metrics and quotas need a library that takes long to
-        import: they come once clients are served, or after PAGES_WAIT_SECONDS.
+        """Reply with what these sources show. Metrics and quotas need a library that takes long to import:
+        they come once clients are served, or after PAGES_WAIT_SECONDS.
         """
         self._sources = sources
         latest = asyncio.get_running_loop().time() + PAGES_WAIT_SECONDS

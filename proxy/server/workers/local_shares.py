@@ -14,7 +14,7 @@ from proxy.store.share_records import decode_report, encode_report
 from proxy.store.skipped_records import SkippedRecords
 
 AT_ONCE: Final = 100
-"""After a report of more buckets, the event loop gets a turn."""
+"""After a report of more buckets than this, the event loop gets a turn."""
 
 
 class LocalShares:
@@ -32,7 +32,7 @@ class LocalShares:
         """The offset of the next record; None before the first."""
 
     def take(self, record: Record) -> None:
-        """A record from the supervisor."""
+        """Take a record from the supervisor."""
         self._records.put_nowait(record)
 
     async def run(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
@@ -56,4 +56,4 @@ class LocalShares:
         self._send(encode_report(report))
 
     async def close(self) -> None:
-        """Nothing waits to be written."""
+        """Do nothing, because no report waits to be written."""

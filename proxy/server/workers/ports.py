@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 START_SECONDS: Final = 10.0
 """For how long a worker that serves no listener yet waits for the supervisor's reply."""
 ANSWER_SECONDS: Final = 0.5
-"""For how long a worker that serves clients waits: they wait as long. If the supervisor is suspended, the
-reply comes later, and is there for the next call.
+"""For how long a worker that serves clients waits for the reply; the clients wait as long. If the supervisor
+is suspended, the reply comes later, and the next call finds it.
 """
 MESSAGE_BYTES: Final = 4096
 REJECT_SECONDS: Final = 5.0
@@ -110,7 +110,9 @@ class KeptPorts:
                 reject_connections(bound)
 
     def _serve(self, end: socket.socket, host: str, port: int) -> None:
-        """A worker serves the listener with this bootstrap port from now on. Raises PortInUse."""
+        """Note that a worker serves the listener with this bootstrap port from now on, and listen at its
+        ports. Raises PortInUse.
+        """
         if (host, port) in self._kept:
             listen(self._kept[host, port])
         for listener in self._settings.client_listeners:
@@ -163,7 +165,7 @@ class KeptPorts:
         asyncio.get_running_loop().add_reader(end, self._answer, end)
 
     def detach(self, end: socket.socket) -> None:
-        """The worker has ended."""
+        """Stop answering the questions of a worker that has ended."""
         asyncio.get_running_loop().remove_reader(end)
         self._serving.pop(end, None)
         end.close()

@@ -51,7 +51,7 @@ class WorkersSite(AdminSite):
         self._throttles.check(self._sums.low_throttles())
 
     def ended(self, pid: int, last: bytes) -> None:
-        """A worker has ended; `last` are its last metrics, empty if it was killed."""
+        """Keep the counts of a worker that has ended; `last` are its last metrics, empty if it was killed."""
         if last:
             self._sums.take(pid, _families.decode(last))
         self._sums.forget(pid)

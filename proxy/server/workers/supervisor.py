@@ -42,7 +42,7 @@ STATUS_SECONDS: Final = 0.5
 PORTS_SECONDS: Final = 0.1
 """How often the supervisor looks for listeners that no worker serves."""
 SITE_WAITS_SECONDS: Final = 0.5
-"""For how long the admin port waits for the ports for clients. Without a broker, they do not open."""
+"""The longest time for which the admin port waits until clients are served: without a broker they are not."""
 POLL_SECONDS: Final = 0.01
 COUNT_SECONDS: Final = 10.0
 """How often the supervisor takes the workers' metrics: a killed worker loses what it counted since."""

@@ -21,7 +21,9 @@ from proxy.wire.walk import Partitioned, read_usual_records, walk
 
 TOPIC_ID_FROM: Final = 13
 MAX_READ: Final = 10_000
-"""Topics, and partitions, of a request whose topics are read, which is done in one go."""
+"""The most topics, and the most partitions, of a request whose topics are read: all are read in one turn of
+the event loop.
+"""
 USUAL_BYTES: Final = 33
 """A partition of a flexible response without an error: index, error_code, base_offset, log_append_time_ms,
 log_start_offset (30 bytes), and a byte for each of record_errors, error_message and tags.
@@ -74,7 +76,7 @@ class ProduceResponse(Partitioned):
         return True
 
     def read_usual(self, reader: Reader, view: View) -> None:
-        """Nearly all partitions have no error: then all their fields have fixed sizes."""
+        """Skip partitions without an error, as nearly all are: all their fields have fixed sizes."""
         if not view.flexible:
             return
         data = reader.data
@@ -84,7 +86,7 @@ class ProduceResponse(Partitioned):
             record_errors: native = data[at + 30]
             error_message: native = data[at + 31]
             tags: native = data[at + 32]
-            # the first two are null or empty
+            # A length of null or 0 is encoded as 0 or 1.
             if i16_at(data, at + 4) != 0 or record_errors > 1 or error_message > 1 or tags != 0:
                 break
             at += USUAL_BYTES

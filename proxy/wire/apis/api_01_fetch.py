@@ -34,13 +34,13 @@ preferred_read_replica.
 class FetchResponse(Partitioned):
     topic_id_from = 13
     only_records = True
-    """A client may ask for thousands of partitions that do not exist, in each request."""
+    """Because a client may name thousands of partitions that do not exist in each request."""
 
     def __init__(self, addresses: Addresses, rewrite: FetchRewrite | None) -> None:
         self.addresses: Final = addresses
         self._rewrites: Final = addresses.rewrites
         self._rewrite: Final = rewrite
-        """What to learn from it and to put into it; None if it is forwarded as it is."""
+        """What to read from the response and to insert into it; None if it is forwarded as it is."""
         self._marks: Watermarks | None = None
 
     def read_head(self, reader: Reader, view: View) -> bool:
@@ -67,7 +67,7 @@ class FetchResponse(Partitioned):
         return view.want_items or view.whole_batches or (self._rewrites and version >= ENDPOINTS_FROM)
 
     def read_usual(self, reader: Reader, view: View) -> None:
-        """Nearly all partitions have no error and no aborted transactions."""
+        """Read partitions without an error and without aborted transactions, as nearly all are."""
         rewrite = self._rewrite
         if view.flexible and (rewrite is None or not rewrite.reads_partitions):
             read_usual_records(reader, view, USUAL_BYTES, True)
@@ -97,7 +97,7 @@ class FetchResponse(Partitioned):
         return size
 
     def _learn(self, reader: Reader, view: View, rewrite: FetchRewrite) -> None:
-        """Read up to the log_start_offset, and note what it says."""
+        """Read a partition's fields up to its log_start_offset, and store its offsets as watermarks."""
         version = view.api_version
         topic = view.cursor.topic_id if version >= TOPIC_IDS_FROM else topic_name(view.cursor).encode()
         error_code = view.cursor.error_code = reader.i16()
@@ -116,7 +116,8 @@ class FetchResponse(Partitioned):
         if self._marks is not None and size > 0:
             self._marks.batch_bytes = cut_batch
         view.cursor.any_batch = view.cursor.any_batch or whole > 0
-        # Without a whole batch before it, the part is all that this client gets to see of a large one.
+        # If the response has no whole batch before it, the partial one stays: a client needs it to see that a
+        # batch is larger than the bounds of its fetch.
         if whole < size and view.cursor.any_batch:
             length = uvarint(whole + 1) if view.flexible else i32(whole)
             cut = [Edit(view.cursor.records_length_at, start, length), Edit(start + whole, start + size, b"")]
@@ -131,7 +132,7 @@ class FetchResponse(Partitioned):
 
 
 def after_bounds(view: RequestView) -> int:
-    """The offset in the frame behind the last field that the view has."""
+    """Return the offset in the frame after max_bytes, or after min_bytes in versions without max_bytes."""
     return (view.max_bytes_at if view.max_bytes_at >= 0 else view.min_bytes_at) + 4
 
 
@@ -157,6 +158,6 @@ class Fetch(Api):
     def read_response(
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
     ) -> None:
-        # A part of a batch is of no use to a client whose quota it would spend.
+        # A partial batch would use up the client's quota, and the client discards it.
         view.whole_batches = request.bounded
         walk(FetchResponse(addresses, request.fetch_rewrite), reader, view)

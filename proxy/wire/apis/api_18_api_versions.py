@@ -38,7 +38,7 @@ class ApiVersions(Api):
         try:
             view.client_software = f"{reader.string(True)} {reader.string(True)}"
         except ProtocolError:
-            # The broker rejects the request.
+            # The broker rejects the request, so nothing is lost without the name.
             return
 
     def read_response(
@@ -81,8 +81,7 @@ class ApiVersions(Api):
         if oldest > api.newest or newest < api.oldest:
             view.edits.append(Edit(start, reader.offset, b""))
             return False
-        # The oldest stays as shown where ours is older; it is raised where the broker still has what we
-        # cannot read.
+        # The versions that both support: a broker may also have older ones than the proxy reads.
         both = i16(max(oldest, api.oldest)) + i16(min(newest, api.newest))
         view.edits.append(Edit(newest_at - 2, newest_at + 2, both))
         return True

@@ -57,7 +57,7 @@ class ShareFetch(Api):
         try:
             self._read_head(reader, view)
         except Short:
-            # It asks for nothing that a quota has to know; the broker says what is wrong with it.
+            # The request is too short to be valid. The broker rejects it, so no quota needs its bounds.
             return
 
     def _read_head(self, reader: Reader, view: RequestView) -> None:

@@ -16,7 +16,7 @@ _MESSAGE: Final = ProduceRequest()
 
 @final
 class BatchHeads:
-    """The heads of one request at a time."""
+    """Reads the heads of one request at a time. A connection uses one object for all requests."""
 
     __slots__ = ("_body_at", "_pieces")
 
@@ -31,7 +31,7 @@ class BatchHeads:
         return self
 
     def stop(self) -> None:
-        """Let go of the request's bytes."""
+        """Drop the references to the request's bytes."""
         self._pieces = NOTHING
 
     def read(self, request: RequestView) -> None:

@@ -54,8 +54,8 @@ def removals(pieces: list[bytes], body_at: int, api_version: int) -> list[Edit]:
 
 
 def empty_response(pieces: list[bytes], body_at: int, api_version: int, throttle_time_ms: int) -> bytes:
-    """Return a response without partitions. Of the broker's response, only the start has to be there: its
-    error, or acquisition_lock_timeout_ms, is kept.
+    """Return a response without partitions, as a whole frame. Its error and acquisition_lock_timeout_ms are
+    the broker's: `pieces` need only reach to the topics of the broker's response.
     """
     header = Reader(pieces, LENGTH_SIZE).peek(body_at - LENGTH_SIZE)
     error_at = body_at + _THROTTLE_TIME

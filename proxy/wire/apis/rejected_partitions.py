@@ -29,7 +29,7 @@ class Rejection:
         self.error_code: Final = error_code
         """The error of the items that have no error_code of their own."""
         self.messages: Final = messages
-        """By error code: the error message, for v8 and later. An error that is not there has none."""
+        """The error messages by error code, for v8 and later; an error without an entry has no message."""
 
 
 def cut(pieces: list[bytes], body_at: int, version: int, flexible: bool, rejected: list[int]) -> list[Edit]:
@@ -136,7 +136,7 @@ def local_response(view: RequestView, rejection: Rejection, throttle_time_ms: in
 
 
 def _read_name(reader: Reader, version: int, flexible: bool) -> bytes:
-    """A topic's id, or its name as UTF-8."""
+    """Read a topic's id, or its name in UTF-8."""
     return reader.uuid() if version >= TOPIC_ID_FROM else reader.raw_string(flexible)
 
 

@@ -8,7 +8,7 @@ from proxy.wire.edit import count, i16, i32, i64, string
 from proxy.wire.error_codes import SASL_AUTHENTICATION_FAILED
 
 NEVER: Final = 1 << 15
-"""Above every version."""
+"""A flexible_from above every version: no version of the API is flexible."""
 SASL_HANDSHAKE: Final = InterceptedApi(api_keys.SASL_HANDSHAKE, newest=1, flexible_from=NEVER)
 SASL_AUTHENTICATE: Final = InterceptedApi(api_keys.SASL_AUTHENTICATE, newest=2, flexible_from=2)
 MAX_ERROR_MESSAGE: Final = 1000
@@ -16,7 +16,9 @@ MAX_ERROR_MESSAGE: Final = 1000
 
 
 def authentication_failed(correlation_id: int, version: int, why: str) -> bytes:
-    """A SaslAuthenticate response with error 58, a whole frame."""
+    """Return a SaslAuthenticate response with SASL_AUTHENTICATION_FAILED (58) and the error_message `why`, as
+    a whole frame.
+    """
     flexible = version >= SASL_AUTHENTICATE.flexible_from
     tags = b"\0" if flexible else b""
     body = i32(correlation_id) + tags + i16(SASL_AUTHENTICATION_FAILED)

@@ -8,13 +8,15 @@ from proxy.wire.errors import ProtocolError
 from proxy.wire.reader import Reader
 
 PARTITIONS_AT_MOST: Final[native] = 1000
-"""Read before the request counts as one with acknowledgements. While the client is over its quota, such a
-request gets no records, so a client that lies gains nothing.
+"""The most topics and partitions that are read; a request with more counts as one with acknowledgements.
+While a client is over its quota, such a request gets no records, so a client gains nothing by a long list.
 """
 
 
 def acknowledges(pieces: list[bytes], max_bytes_at: int, api_version: int) -> bool:
-    """Read a whole frame from its max_bytes on. A request that does not parse acknowledges nothing."""
+    """Whether a ShareFetch request acknowledges records; False if it does not parse. `pieces` are the whole
+    frame, and `max_bytes_at` is the offset of its max_bytes.
+    """
     try:
         return _read(Reader(pieces, max_bytes_at), api_version)
     except ProtocolError:

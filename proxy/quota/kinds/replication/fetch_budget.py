@@ -9,7 +9,7 @@ from proxy.quota.limits.enforcement import UNLIMITED
 
 @final
 class FetchBudget:
-    """`ahead`: the number of connections that have waited longer, by throttle."""
+    """The budget of one plan. `ahead`: the number of connections that have waited longer, by throttle."""
 
     def __init__(self, ahead: dict[Throttle, int], now: float) -> None:
         self._ahead: Final = ahead
@@ -22,8 +22,8 @@ class FetchBudget:
         """If any lacked bytes: when the last replica may be fetched."""
 
     def lacking(self, replica: Replica, least: int) -> list[Throttle]:
-        """The throttles that lack the bytes for a replica: `least`, or Throttle.step_bytes if that is 0, but
-        always a whole batch.
+        """Return the throttles that lack the bytes for a replica: `least`, or Throttle.step_bytes if that is
+        0, but always a whole batch. Set `left` and `ready_at`.
         """
         lacking: list[Throttle] = []
         self.left = UNLIMITED

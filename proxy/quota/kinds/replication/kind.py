@@ -60,7 +60,12 @@ a minute is gone, or has another leader."""
 
 @final
 class Grants:
-    """The grants of a connection's fetch that is in flight."""
+    """The grants of a connection's fetch that is in flight.
+
+    since: when they were made, on the clock of `now`.
+    replicas: those that were granted bytes.
+    reserved: the bytes that are reserved, by throttle.
+    """
 
     __slots__ = ("replicas", "reserved", "since")
 
@@ -70,6 +75,7 @@ class Grants:
         self.reserved: Final[dict[Throttle, int]] = {}
 
     def end(self) -> None:
+        """Note that the fetch has got its response, or is planned again."""
         for replica in self.replicas:
             replica.granted = 0
 
@@ -130,8 +136,8 @@ class Replication(Quota):
         self._omit(plan, session, decided, now)
 
     def _decide_about(self, plan: FetchPlan, session: WaitingReplicas, now: float) -> list[FetchItem]:
-        """Return the items about which a plan decides anew. Those that got bytes last take turns, so they are
-        the first to join at the end of a queue.
+        """Return the items about which a plan decides anew. Those that got bytes last come first, so they
+        join a queue before items that have changed since, and all take turns.
         """
         for item in plan.dropped:
             session.drop(item)
@@ -149,7 +155,7 @@ class Replication(Quota):
         return again + [item for item in plan.items if item not in known]
 
     def _look_at(self, item: FetchItem, session: WaitingReplicas, now: float) -> None:
-        """Take what has changed of a replica, and have it wait if it is throttled and not in sync."""
+        """Update a replica from its item, and put it into a queue if it is throttled and not in sync."""
         replica = self._replica(item, session, now)
         if not replica.throttles:
             replica.omitted_since = 0.0
@@ -195,7 +201,7 @@ class Replication(Quota):
         starts = 0 if first is None else _starts(first.throttles, waiter, now)
         if starts == 0:
             first = None
-        # Those that wait for their start leave the bytes to the others.
+        # Replicas that may not start yet get no bytes, so the others divide all of them.
         served = session.size - max(session.new - starts, 0)
         while True:
             queue = session.next() if first is None else first
@@ -321,7 +327,7 @@ class Replication(Quota):
 
 
 def _starts(throttles: list[Throttle], waiter: Waiter, now: float) -> int:
-    """Return how many replicas with these throttles may start."""
+    """Return how many replicas with these throttles may start with the next fetch."""
     spare = True
     for throttle in throttles:
         if not throttle.has_spare(now):

@@ -9,11 +9,11 @@ from proxy.wire.fetch_rewrite import UNKNOWN
 ReplicaKey = tuple[int, str, int]
 """The follower's node id, topic, and partition."""
 MEASURE_SECONDS: Final = 10.0
-"""Between two measurements of the inbound rate: long enough to smooth bursts of producers."""
+"""The time between two measurements of the inbound rate: long enough to smooth bursts of producers."""
 
 
 class FollowerSession(SessionState):
-    """The session in which a follower fetches replicas: each of its fetches is a fetch of all of them."""
+    """A fetch session of a follower. Each fetch of the session fetches all of its replicas."""
 
     def __init__(self) -> None:
         self.seen_at = 0.0
@@ -24,7 +24,7 @@ class FollowerSession(SessionState):
 
 @final
 class Replica(ItemState):
-    """Made when the follower first fetches the partition through the proxy."""
+    """The state of one replica. It is created when the follower first fetches it through the proxy."""
 
     def __init__(self, key: ReplicaKey, now: float) -> None:
         self.topic: Final = key[1]

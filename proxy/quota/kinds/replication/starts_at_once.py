@@ -15,8 +15,8 @@ LONGER_BY: Final = 1.5
 MOST: Final = 16
 """The largest number, because a disk may suddenly become slow."""
 ROUNDS: Final = 8
-"""In one of so many rounds, one replica starts with each fetch, to measure how long that takes. And for so
-many rounds, a number is not tried again that took too long.
+"""In one of so many rounds, one replica starts with each fetch, to measure how long that takes. A number that
+took too long is not tried again for so many rounds.
 """
 LONGEST_SECONDS: Final = 0.5
 """A fetch with several starts that takes longer ends its round."""

@@ -21,8 +21,9 @@ GRACE_SECONDS: Final = 1.0
 """How long a waiting connection keeps its place after the time at which it may fetch: it is closed if it has
 not fetched by then, and others must not wait for it."""
 GROWTH: Final = 4.0
-"""A throttle without bytes to spare lets replicas start one by one: so many times the bytes are asked for. If
-all of them were, a process with a slow follower would get more than it can use, and others less.
+"""While replicas start one by one, because the throttle has no bytes to spare, a process asks for so many
+times the bytes that it uses: its use says little about what it could use. If it asked for the whole limit,
+one with a slow follower would get more than it can use, and the others less.
 """
 MOST_PAUSE_SECONDS: Final = 0.5
 """The longest pause after a replica started: a follower with a slow disk still starts two per second."""
@@ -55,7 +56,7 @@ class Waiter:
 
     def __init__(self, served_at: float) -> None:
         self.served_at = served_at
-        """When its last fetch was granted bytes."""
+        """When its last fetch was granted bytes; 0.0 before the first."""
         self.ready_at = 0.0
         """When it may fetch."""
         self.throttles: list[Throttle] = []
@@ -63,22 +64,25 @@ class Waiter:
         self.lacked: Final[dict[Throttle, float]] = {}
         """When a throttle last had no bytes to spare, so that replicas start one by one, with pauses."""
         self.starting = False
-        """Whether replicas have to start."""
+        """Whether replicas wait for their start."""
         self._started_at = 0.0
         """When the fetch in flight was granted, if a replica starts with it; otherwise 0.0."""
         self._start_at = 0.0
+        """When the next replica may start, if the throttles have no bytes to spare."""
         self._began = 0
         """The replicas that got their first bytes with that fetch."""
         self._at_once: Final = StartsAtOnce()
 
     def growth(self, throttle: Throttle, now: float) -> float:
-        """How many times the average use of a throttle its replicas that have to start could use."""
+        """Return how many times the average use of a throttle the replicas that wait for their start could
+        use; 0.0 if none waits.
+        """
         if not self.starting or now > self.ready_at + GRACE_SECONDS:
             return 0.0
         return GROWTH if now - self.lacked.get(throttle, -math.inf) <= GRACE_SECONDS else 1.0
 
     def fetches(self, now: float) -> None:
-        """Note a fetch: the follower has written the last response."""
+        """Note that the connection fetches, so its follower has written the last response to its disk."""
         if self._started_at > 0.0:
             took = now - self._started_at
             self._start_at = now + min(took, MOST_PAUSE_SECONDS)
@@ -158,7 +162,7 @@ class ThrottleState:
 
 @final
 class ReplicationState:
-    """Shared by the brokers' quotas: a follower's rate is over all of its leaders."""
+    """The brokers' quotas share one object, because a follower's rate counts the bytes from all leaders."""
 
     def __init__(self) -> None:
         self.limits = Limits({})
@@ -174,9 +178,10 @@ class ReplicationState:
         self._waiters: Final[dict[Identity, Waiter]] = {}
         """By connection."""
         self._enforced: Final[dict[tuple[int, Throttle, Throttle], list[Throttle]]] = {}
-        """Lists of throttles, so that a plan compares equal ones by their identity."""
+        """One list for all replicas with the same throttles, so that a plan compares lists by identity."""
 
     def configure(self, limits: Limits, now: float) -> None:
+        """Set new limits. The quota of each broker calls it; the first call with the same limits counts."""
         if limits is self.limits:
             return
         self.limits = limits
@@ -195,6 +200,7 @@ class ReplicationState:
         return rates > 0 and (self.leaders.any or self.followers.any)
 
     def throttle(self, role: str, node_id: int, now: float) -> Throttle:
+        """The throttle of one side of a broker, created at the first call."""
         throttle = self.throttles.get((role, node_id))
         if throttle is None:
             throttle = Throttle(role, node_id)
@@ -214,7 +220,7 @@ class ReplicationState:
         return UNLIMITED if limit is None else limit
 
     def replica(self, key: ReplicaKey, now: float) -> Replica:
-        """The state of a replica."""
+        """The state of a replica, created at the first call."""
         replica = self.replicas.get(key)
         if replica is None:
             replica = Replica(key, now)

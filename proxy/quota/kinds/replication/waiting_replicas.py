@@ -17,7 +17,7 @@ from proxy.quota.kinds.replication.throttle import Throttle
 
 @final
 class ReplicaQueue:
-    """Replicas that have the same throttles."""
+    """Waiting replicas that have the same throttles, and are all new or all not."""
 
     def __init__(self, throttles: list[Throttle], new: bool) -> None:
         self.throttles: Final = throttles
@@ -46,7 +46,9 @@ class ReplicaQueue:
 
 @final
 class WaitingReplicas(FollowerSession):
-    """The state of one session. It has replicas of one follower and one leader, so at most six queues."""
+    """The state of one session. Its replicas have one follower and one leader, so there are at most six
+    queues: for the leader's throttle, the follower's and both, each with new replicas and with others.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +96,7 @@ class WaitingReplicas(FollowerSession):
             state.leave(item)
 
     def wait(self, item: FetchItem, throttles: list[Throttle], new: bool) -> None:
-        """Have a replica wait, at the end if it does not wait yet."""
+        """Have a replica wait: at the end, unless it waits already with the same throttles."""
         queue = self._queue_of.get(item)
         if queue is not None and queue.throttles is throttles and queue.new == new:
             return
@@ -124,7 +126,7 @@ class WaitingReplicas(FollowerSession):
         return queue
 
     def open(self) -> None:
-        """Begin to share out bytes."""
+        """Begin a plan in all queues."""
         for queue in self.queues:
             queue.open()
 

@@ -48,7 +48,7 @@ class LimitedPartition(Found):
         """
 
     def act(self, action: str) -> None:
-        """Take another action."""
+        """Set the action."""
         self.action = action
         self.omits = action == OMIT
 

@@ -14,14 +14,16 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.wire.views import Item
 
 LATELY_SECONDS: Final = 60.0
-"""A bucket with a debt counts until the debt is paid, even if that takes longer."""
+"""How long a bucket bounds a connection's fetches after its last records. With a debt, it does so until the
+debt is paid, even if that takes longer.
+"""
 CONNECTIONS_AT_MOST: Final = 100_000
 """Past this many, all are forgotten: consumers then begin with small fetches again."""
 
 
 @final
 class Use:
-    """That a connection got records of the partitions of a bucket."""
+    """The last use of a bucket by a connection, which got records of a partition of the bucket."""
 
     __slots__ = ("at", "bucket", "limited", "partition", "place", "topic")
 
@@ -30,7 +32,9 @@ class Use:
         self.limited: Final = limited
         """The bucket's partition; None if a source gives its limit."""
         self.place: native = place
+        """The index of the bucket in Consumer.buckets."""
         self.at = at
+        """When the connection last got such records."""
         self.topic = bucket.topic
         self.partition: native = DROPPED
         """The number of the partition that is charged to this bucket alone, and for which the client waits;
@@ -39,7 +43,7 @@ class Use:
         self.review()
 
     def review(self) -> None:
-        """Take note of changes of the limit."""
+        """Set `partition` anew, because the limit, its action or its bucket may have changed."""
         limited = self.limited
         if limited is None or limited.omits or self.bucket.limit == UNLIMITED:
             self.partition = DROPPED
@@ -53,7 +57,7 @@ class Use:
 
 @final
 class Consumer:
-    """What one connection has got."""
+    """The buckets to which responses of one connection were charged lately."""
 
     __slots__ = ("_next", "_oldest", "_places", "_reviewed", "_uses", "at", "buckets")
 
@@ -61,19 +65,20 @@ class Consumer:
         self.at = 0.0
         """When it last got records."""
         self.buckets: list[Bucket] = []
-        """Their buckets; read-only. A list only grows: if buckets are dropped, another takes its place."""
+        """The buckets; read-only. A list only grows: if buckets are dropped, another list takes its place."""
         self._uses: list[Use] = []
-        """For each of these buckets, its place in the list, and when the connection last got records."""
+        """The uses of these buckets, in the same order."""
         self._oldest = 0.0
         """No bucket was last used before this."""
         self._places: Final[dict[Bucket, Use]] = {}
         self._reviewed: native = 0
+        """PartitionBuckets.changes at the last review."""
         self._next: native = 0
         """The place that is probably next: responses mostly have the same partitions in the same order."""
 
     def next_use(self, item: Item) -> Use | None:
-        """Return what the connection has got of an item's bucket, if that comes next in the order of the last
-        responses; else None. Call review() first.
+        """Return the use of an item's bucket, if it comes next in the order of the last responses; else None.
+        Call review() first.
         """
         at = self._next
         uses = self._uses
@@ -105,7 +110,7 @@ class Consumer:
         return found
 
     def review(self, changes: native) -> None:
-        """Take note of changes of the limits; `changes` is their number, see PartitionBuckets."""
+        """Review all uses if limits have changed; `changes` is PartitionBuckets.changes."""
         if changes != self._reviewed:
             self._reviewed = changes
             for use in self._uses:
@@ -157,13 +162,13 @@ class Consumer:
 
 @final
 class ConsumedLately:
-    """By connection: an Identity belongs to one."""
+    """The consumers of one quota, by connection: an Identity belongs to one connection."""
 
     def __init__(self) -> None:
         self._consumers: Final[dict[Identity, Consumer]] = {}
 
     def consumer(self, who: Identity, now: float) -> Consumer:
-        """The connection that has got a response with records."""
+        """Return the consumer of a connection that gets records now, created at the first call."""
         consumer = self._consumers.get(who)
         if consumer is None:
             if len(self._consumers) >= CONNECTIONS_AT_MOST:
@@ -174,7 +179,7 @@ class ConsumedLately:
         return consumer
 
     def known(self, who: Identity) -> Consumer | None:
-        """What a connection has got lately; None if that is nothing."""
+        """The consumer of a connection; None if it got no records lately."""
         return self._consumers.get(who)
 
     def buckets(self, who: Identity, now: float) -> list[Bucket] | None:

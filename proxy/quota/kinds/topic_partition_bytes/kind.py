@@ -129,7 +129,9 @@ class TopicPartitionBytes(Quota):
         return ALLOW
 
     def limit_fetch(self, request: RequestView, who: Identity, grant: FetchGrant, now: float) -> None:
-        """Before the first response the partitions are unknown: the lowest limit of any topic bounds it."""
+        """Add the buckets of the partitions of which the connection got records lately. Before its first
+        response they are unknown: then the lowest limit of any topic bounds the fetch.
+        """
         grant.watched = True
         bounding = self._lately.buckets(who, now)
         if bounding is not None:
@@ -146,7 +148,8 @@ class TopicPartitionBytes(Quota):
         consumer = None if any_sourced else self._lately.known(who)
         if consumer is not None:
             consumer.review(self._consumed.changes)
-            if consumer.known(items, grant.count_of(consumer.buckets)) == len(items):  # nearly always
+            if consumer.known(items, grant.count_of(consumer.buckets)) == len(items):
+                # Nearly always: the grant has the buckets of all items, so nothing has to be looked up.
                 return None
         for item in items:
             if item.size == 0 or not item.topic:
@@ -154,7 +157,7 @@ class TopicPartitionBytes(Quota):
             limited = self._consumed.of(item, now)
             if (
                 limited is not None
-                and not grant.expects(limited.bucket)  # nearly always
+                and not grant.expects(limited.bucket)  # nearly all buckets are in the grant
                 and not limited.omits
                 and self._lacks(limited.bucket, who, grant, now)
             ):
@@ -252,7 +255,7 @@ class TopicPartitionBytes(Quota):
                 consumer = self._lately.consumer(who, now)
                 consumer.review(self._consumed.changes)
             use = None if any_sourced else consumer.next_use(item)
-            if use is not None:  # nearly always
+            if use is not None:  # nearly always: the same partitions in the same order
                 use.at = now
                 seconds = use.bucket.record(float(item.size), now, who)
                 if seconds > longest:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from proxy.server.connection.splice import MAX_HEAD_BYTES, PIPE_BYTES, Splice
+from proxy.server.connection.splice import LEAST_PIPE_BYTES, PIPE_BYTES, Splice
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "splice"), reason="this system does not splice")
 NOTHING = memoryview(b"")
@@ -57,7 +57,7 @@ def received(sock: socket.socket, size: int) -> bytes:
 
 def test_head_and_rest_in_order(splice: Splice, pairs: tuple[Pair, Pair]) -> None:
     (broker, source), (target, client) = pairs
-    head = bytes(range(256)) * (MAX_HEAD_BYTES // 256)
+    head = bytes(range(256)) * (LEAST_PIPE_BYTES // 256)
     broker.sendall(b"the rest, and more")
     taken = splice.fill(memoryview(head), readable(source), 8)
     assert taken == 8
