@@ -160,7 +160,9 @@ class FetchGrant:
         self._count = at + 1
 
     def add_all(self, buckets: list[Bucket]) -> None:
-        """Add each of these buckets, as add() does. The list is that of the last fetch, mostly."""
+        """Add each of these buckets, as add() does. If the last fetch had the same list, as for most fetches,
+        this takes one step.
+        """
         size: native = len(buckets)
         start = self._count
         last = self._last

@@ -1,4 +1,4 @@
-"""Who sends a request, which entity a quota is for, and which quota applies (KIP-55, KIP-546).
+"""The sender of a request, the entity of a quota, and which quota applies to a sender (KIP-55, KIP-546).
 
 Kafka applies the first quota that it finds in this order. The right column says which clients share a bucket:
 

@@ -7,7 +7,7 @@ from proxy.quota.measure.bucket import Bucket
 
 @final
 class Verdict:
-    """A wait. Immutable."""
+    """The wait of a client, for one request, response or connection. Immutable."""
 
     __slots__ = ("ahead", "ahead_seconds", "bucket", "closes", "throttle_seconds")
 

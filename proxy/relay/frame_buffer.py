@@ -10,7 +10,7 @@ MAX_BUFFERED_FRAME_BYTES: Final = 16 << 20
 
 @final
 class FrameBuffer:
-    """One direction of a connection has one, for one frame at a time."""
+    """The buffer of one direction of a connection, for one frame at a time."""
 
     __slots__ = ("_pieces",)
 

@@ -36,7 +36,7 @@ LOCAL_SECONDS: Final = 50e-6
 the smallest requests.
 """
 LOCAL_PARTITION_SECONDS: Final = 2e-6
-"""More for each partition of the request."""
+"""The further request time for each partition of the request."""
 PAID_SECONDS: Final = 1e-6
 """A debt that is paid within this time counts as paid, because doubles cannot represent the difference."""
 

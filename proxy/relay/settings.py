@@ -57,7 +57,7 @@ class RelaySettings:
         self.large_frames: Final = LargeFrames() if large_frames is None else large_frames
         """The memory that connections share."""
         self.plan_turns: Final = PlanTurns() if plan_turns is None else plan_turns
-        """When fetches are planned."""
+        """The turns in which the fetches of consumers are planned."""
         self.request_turns: Final = ReadTurns(None) if request_turns is None else request_turns
         """How many requests are read at once."""
         self.response_turns: Final = ReadTurns(None) if response_turns is None else response_turns

@@ -383,7 +383,7 @@ class Proxy:
     # What the admin port and the log show
 
     def _replication_state(self, listeners: Listeners) -> ReplicationState | None:
-        """What the replication quotas know; None without a replication listener."""
+        """The state of the replication quotas; None without a replication listener."""
         for quota in self._engines.of_kind(replication.KIND):
             if listeners.replication and isinstance(quota, Replication):
                 return quota.shared

@@ -25,12 +25,13 @@ any moment.
 PAUSE_FACTOR: Final = 10
 """The pause after a look at all buckets is at least this many times as long as the look took."""
 LONGEST_PAUSE: Final = 0.5
+"""The longest pause after a pass over the buckets."""
 JOIN_PAUSE: Final = 0.03
 """The pause until the process has joined: clients wait for that, and it takes several passes."""
 GROWN_PAUSE: Final = 0.03
 """The least time between two uses of larger parts: with 100 processes, some part grows with each record."""
 REPORTS_AT_MOST: Final = 8
-"""In each pass; together they have some 4,000 buckets."""
+"""The most reports of one pass over the buckets. Together they have some 4,000 buckets."""
 BUCKETS_AT_A_TIME: Final = 64
 SLICE_SECONDS: Final = 0.001
 """After this long, the event loop gets a turn."""
@@ -39,7 +40,7 @@ FAILED_SECONDS: Final = 5.0
 because it may have had nothing to report.
 """
 FAILURES_LOGGED: Final = 10
-"""Further different errors are only counted."""
+"""The most different errors that are logged. Further ones are only counted."""
 DUPLICATE_SECONDS: Final = 30.0
 """For how long two live processes may have one name: while one replaces the other."""
 

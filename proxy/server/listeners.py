@@ -78,7 +78,7 @@ class Listeners:
         self._clients: Final = _client_listeners(shared)
         asking = self._clients[_first_that_asks(settings)]
         self.feed: Final[QuotaClusterFeed] = asking.feed
-        """What the quotas know of the cluster."""
+        """Gives the quotas what the metadata of the cluster says."""
         self._cluster: Final = asking.discovery.cluster
         self.replication: Final[list[Gateway]] = [
             replication_gateway(shared, listener, self._cluster)

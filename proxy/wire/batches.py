@@ -13,7 +13,7 @@ from proxy.wire.reader import Reader, i32_at
 
 HEAD_BYTES: Final = 12
 LENGTH_AT: Final[native] = 8
-"""Where in a head the length is."""
+"""The offset of the length in a head."""
 
 
 def ends_with_batch(data: bytes, start: native, end: native) -> bool:

@@ -23,7 +23,7 @@ def i64(value: int) -> bytes:
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned varint."""
+    """Encode an unsigned varint."""
     out = b""
     while value > 0x7F:
         out += bytes([value & 0x7F | 0x80])
@@ -32,13 +32,13 @@ def uvarint(value: int) -> bytes:
 
 
 def string(value: str, flexible: bool) -> bytes:
-    """A string, never null."""
+    """Encode a string that is not null."""
     raw = value.encode()
     return (uvarint(len(raw) + 1) if flexible else i16(len(raw))) + raw
 
 
 def count(value: int, flexible: bool) -> bytes:
-    """The number of elements in front of an array."""
+    """Encode the number of elements that precedes an array."""
     return uvarint(value + 1) if flexible else i32(value)
 
 

@@ -36,7 +36,7 @@ PartitionKey = tuple[bytes, int]
 
 @final
 class FetchEntry:
-    """One partition in a request."""
+    """One partition in a Fetch request."""
 
     __slots__ = ("fetch_offset", "leader_epoch", "max_bytes", "partition", "raw", "topic")
 
@@ -62,17 +62,17 @@ class FetchRequest:
     def __init__(self, version: int) -> None:
         self.version: Final = version
         self.session_at = -1
-        """Where session_id and session_epoch stand; -1 where the version has none."""
+        """The offset of session_id and session_epoch; -1 if the version has none."""
         self.session_id = NO_SESSION
         self.session_epoch = FINAL_EPOCH
         self.entries: list[FetchEntry] = []
         self.forgotten: list[PartitionKey] = []
         self.topics_at = 0
-        """Where the array of topics begins."""
+        """The offset of the array of topics."""
         self.topics_end = 0
-        """Where the topics end, and forgotten_topics_data behind them."""
+        """The offset behind the topics, and behind forgotten_topics_data if the version has it."""
         self.replica_id = -1
-        """From v15 on; before that it is the first field of the body."""
+        """The follower's node id, -1 for a consumer. Only from v15 on: see replica_id()."""
 
     @property
     def full(self) -> bool:

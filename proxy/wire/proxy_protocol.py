@@ -50,7 +50,7 @@ def read_header(data: bytes) -> ProxyHeader | None:
         return _read_v1(data)
     if data[: len(V2_SIGNATURE)] == V2_SIGNATURE[: len(data)]:
         return _read_v2(data)
-    raise Malformed("it does not begin with a PROXY header")
+    raise Malformed("the connection does not begin with a PROXY header")
 
 
 def _read_v1(data: bytes) -> ProxyHeader | None:
@@ -83,7 +83,7 @@ def _address(family: str, text: str) -> str:
             raise AddressValueError
         return _spelled(IPv6Address(text))
     except AddressValueError:
-        raise Malformed(f"the PROXY header has no {family} address where one has to be") from None
+        raise Malformed(f"an address in the PROXY header is not a {family} address") from None
 
 
 def _spelled(address: IPv6Address) -> str:
@@ -95,7 +95,7 @@ def _spelled(address: IPv6Address) -> str:
 def _port(text: str) -> int:
     # The protocol forbids leading zeros.
     if not (text.isdigit() and len(text) <= 5 and (text == "0" or text[0] != "0") and int(text) <= 65535):
-        raise Malformed("the PROXY header has no port where one has to be")
+        raise Malformed("a port in the PROXY header is not a number up to 65535 without leading zeros")
     return int(text)
 
 

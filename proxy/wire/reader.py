@@ -58,7 +58,7 @@ class Reader:
         """The offset of data[0] in the frame."""
         self.next_piece: native = 1
         self.next_at: native = 0
-        """Where, after data, reading goes on: pieces[next_piece][next_at]."""
+        """The place at which reading continues after `data`: pieces[next_piece][next_at]."""
         self.start(pieces, start)
 
     def start(self, pieces: list[bytes], start: native = 0) -> None:

@@ -16,7 +16,7 @@ FIXED: Final = 0
 """A field of `size` bytes."""
 STRING: Final = 1
 BYTES: Final = 2
-"""Bytes or records."""
+"""A field of type bytes or records."""
 STRUCT: Final = 3
 """`fields`, and in flexible versions `tagged` ones."""
 ARRAY: Final = 4

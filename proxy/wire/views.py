@@ -262,7 +262,7 @@ class ResponseView(View):
         """The broker's own throttle_time_ms."""
         self.errors: list[ErrorCount] | None = None
         """The error codes other than 0 that have been read, of the response and of its partitions; None for
-        none. Thousands of partitions mostly have the same.
+        none. The partitions of a response may be thousands, and most have the same.
         """
         self.service_seconds = 0.0
         """Seconds from when the broker could begin with the request to this response; 0.0 if that is not

@@ -21,7 +21,7 @@ SOURCED_KEYS: Final = frozenset(
 
 @final
 class SourcedLimit:
-    """A bucket and its limit."""
+    """The bucket of a client, and its limit."""
 
     __slots__ = ("client_id", "keep", "limit", "user")
 

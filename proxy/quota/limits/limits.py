@@ -132,7 +132,7 @@ class Limits:
         return self._table(key).change_since(other._table(key))
 
     def mode(self, key: str) -> str:
-        """ENFORCE or OBSERVE."""
+        """The mode of a quota or config: ENFORCE or OBSERVE."""
         return self.settings.modes.mode(key)
 
     def bucket(self, key: str, user: str, client_id: str) -> tuple[str, str] | None:

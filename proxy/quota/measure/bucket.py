@@ -71,7 +71,7 @@ class Bucket:
         self.whole_limit = limit
         """The quota, per second, however many processes share it."""
         self._part = 1.0
-        """What this process may use of it."""
+        """The fraction of it that this process may use."""
         self.average: EwmaRate | None = None
         """Broker-side quotas have an average instead of the two, and use record_average()."""
         self.waiters = 0

@@ -8,7 +8,7 @@ from proxy.wire.cursor import NO_PARTITION
 
 @final
 class BucketState:
-    """Made by Bucket.state()."""
+    """The values of one bucket. Bucket.state() creates it."""
 
     __slots__ = (
         "client_id",

@@ -65,7 +65,7 @@ class Buckets:
         self._others: Final[list[Buckets]] = []
         """The buckets of the same quota with the other scope."""
         self.first_part = 1.0
-        """What this process may use of a limit that it has not used before: others may share it."""
+        """The fraction of its limit with which a new bucket begins: other processes may share the limit."""
         self.any = self._any()
         """Whether any client may have this quota."""
 

@@ -57,7 +57,7 @@ class FetchQueue:
         """The tickets that reserve, in the order in which the reservations end: the first and the last."""
         self._last: Ticket | None = None
         self._line: Final[list[Ticket]] = []
-        """The tickets by their start."""
+        """The tickets of the connections that wait, by ascending start."""
         self._turn = 0.0
         """The start of the last ticket that was granted."""
         self._reserved = 0.0

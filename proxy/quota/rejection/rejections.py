@@ -63,11 +63,11 @@ class RejectedItems:
         self.items: Final = items
         """Indices in the request's items, ascending."""
         self.throttle_seconds: Final = throttle_seconds
-        """What the response announces."""
+        """The wait that the response announces as throttle_time_ms."""
         self.mute_seconds: Final = mute_seconds
-        """For how much of it the connection is muted."""
+        """The part of the wait for which the connection is muted."""
         self.bucket: Final = bucket
-        """For what the client waits; None if it does not."""
+        """The bucket for which the client waits; None if it does not wait."""
 
 
 NOTHING_REJECTED: Final = RejectedItems([], 0.0)

@@ -63,7 +63,7 @@ class Sharing:
     """
 
     def __init__(self, instance: str, reported: int = 0, seen_at: float = 0.0) -> None:
-        """For a process that reads the log anew:
+        """Begin to read the log. Arguments of a process that has read it before:
 
         reported: how many reports it has sent. The others ignore a report with a smaller number.
         seen_at: when it last read a record.

@@ -32,7 +32,7 @@ class WaitingConnections:
         self._most_at = 0.0
         """When this number of connections waited."""
         self._waited_at = -math.inf
-        """When any connection waited."""
+        """When a look last found a waiting connection."""
         self._pause = LONGEST_PAUSE / PAUSES
         """The longest time lately between two looks that found a waiting connection, in seconds."""
 

@@ -29,7 +29,7 @@ class Demand:
         self._ratio = 0.0
 
     def want(self, least: float) -> None:
-        """Want `least` at least."""
+        """Begin a division, in which it wants its demand, but at least `least`."""
         self._wanted = max(self.demand, least)
         self._ratio = self._wanted / self.weight
 

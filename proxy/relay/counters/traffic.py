@@ -21,9 +21,9 @@ _ROOM: Final = MAX_CLIENTS // 8
 MAX_FAILED_LOGINS: Final = 1000
 """The same limit for (mechanism, address)."""
 UNIT_US: Final = 1000
-"""The event loop's clock has milliseconds; the longest bound is 32 s."""
+"""The unit of times on the event loop's clock, which has milliseconds. The longest bound is 32 s."""
 PROXY_UNIT_US: Final = 50
-"""The longest bound is 1.6 s."""
+"""The unit of times in the proxy. The longest bound is 1.6 s."""
 MAX_ERROR_CODE: Final = 999
 """Kafka's error codes are far below; a faulty broker must not fill the memory."""
 MAX_PARTITIONS: Final = 100_000

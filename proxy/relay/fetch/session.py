@@ -244,7 +244,7 @@ class FetchSession:
 
     @property
     def planned(self) -> int:
-        """The number of partitions in a plan."""
+        """The number of partitions that a quota may omit: a consumer's plan has all of them."""
         return len(self._candidates)
 
     def plan(self, now: float) -> FetchPlan:

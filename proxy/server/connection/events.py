@@ -24,7 +24,7 @@ class BrokerEvents:
         raise NotImplementedError
 
     def broker_forwarded(self, size: int) -> None:
-        """So many of the broker's bytes have gone to the client without being read."""
+        """`size` bytes of the broker have gone to the client past the relay."""
         raise NotImplementedError
 
     def broker_full(self, full: bool) -> None:

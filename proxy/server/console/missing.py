@@ -1,4 +1,4 @@
-"""A note on a topic or a broker that the cluster does not have: mostly a typing error."""
+"""Says whether the cluster lacks a topic or a broker: its name is mostly a typing error then."""
 
 import asyncio
 from collections.abc import Sequence

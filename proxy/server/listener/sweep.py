@@ -64,4 +64,4 @@ class Sweep:
             if not connection.first_request_seen and waited > self._limits.handshake_seconds:
                 session.give_up(HANDSHAKE_TIMEOUT, "the client sent no request in time")
             elif now - session.heard_at > self._limits.idle_seconds and not connection.waits_for_broker:
-                session.give_up(IDLE, "nothing has come or gone for limits.idle_seconds")
+                session.give_up(IDLE, "no byte was sent or received for limits.idle_seconds")

@@ -30,7 +30,7 @@ NEVER_LOGGED: Final = (float("-inf"), 0, 0)
 
 
 class RejectionLog:
-    """One line per broker, topic and reason, with what was rejected since the previous line."""
+    """Logs one line per broker, topic and reason, with what was rejected since the previous line."""
 
     def __init__(self, engines: QuotaEngines, time: Callable[[], float]) -> None:
         self._engines: Final = engines

@@ -16,7 +16,7 @@ LOG_EVERY_SECONDS: Final = 60.0
 
 
 class ThrottleLog:
-    """One warning a minute for each throttle that is too low."""
+    """Logs one warning a minute for each throttle that is too low."""
 
     def __init__(self, state: Callable[[], ReplicationState | None], time: Callable[[], float]) -> None:
         """`state` gives None while there is no replication quota; `time` is the clock of the quotas."""

@@ -35,7 +35,7 @@ Pages = Callable[[AdminSources, str], Awaitable[bytes]]
 
 
 class WorkerLink:
-    """One worker's end; run() serves it."""
+    """The worker's end of the connection; run() serves it."""
 
     def __init__(self, number: int, end: socket.socket, balance: Balance) -> None:
         """`number` counts the workers from 1; `end` is connected to the supervisor."""

@@ -20,7 +20,7 @@ REPLY_SECONDS: Final = 1.0
 
 
 class WorkerProcess:
-    """A running worker."""
+    """The process of one worker."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class WorkerProcess:
         self.certificates: dict[str, float] = {}
         """Days until each certificate expires."""
         self.how_it_ended = ""
-        """Empty while it runs."""
+        """How the process has ended; empty while it runs."""
         self.replied = False
         """Whether it has replied to a question: it handles signals then."""
         self.channel: Final = channel
@@ -84,7 +84,7 @@ class WorkerProcess:
             future.cancel()
 
     async def ask(self, what: str, body: bytes = b"", seconds: float = REPLY_SECONDS) -> bytes:
-        """What the worker replies; empty if it does not within `seconds`, or cannot tell yet."""
+        """Ask the worker; return its reply, empty if there is none within `seconds` or it cannot tell yet."""
         if self.channel.full:
             return b""
         self._asked += 1

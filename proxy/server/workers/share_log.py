@@ -38,5 +38,5 @@ class ShareLog:
         return record
 
     def kept(self) -> list[Record]:
-        """What a worker reads at its start."""
+        """The records that a worker reads at its start."""
         return list(self._kept)

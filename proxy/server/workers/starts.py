@@ -20,7 +20,7 @@ from proxy.server.workers.connection_counts import ConnectionCounts
 
 
 class FromSupervisor(NamedTuple):
-    """What a worker gets.
+    """What a worker gets from its supervisor.
 
     number: counts the workers from 1.
     channel, ports: the descriptors of the sockets that are connected to the supervisor.
@@ -39,7 +39,7 @@ class Child(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The process id."""
 
     async def wait(self) -> int:
         """Wait for its end; the exit code, negative for a signal."""

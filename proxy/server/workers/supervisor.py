@@ -115,7 +115,7 @@ class Supervisor:
         self._tasks: Final = Tasks()
         self._stop: Final = asyncio.Event()
         self._following: Final[dict[WorkerProcess, asyncio.Task[None]]] = {}
-        """What follows each process until it has ended."""
+        """By process: the task that takes its messages until it has ended."""
         self._rolling: Final = RollingRestart(self._fleet, self._start, _longest_end(settings.limits))
         self._service_manager: Final = ServiceManager()
         self._site: WorkersSite | None = None

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class SummedThrottleLog:
-    """One warning a minute for each throttle."""
+    """Logs one warning a minute for each throttle that is too low."""
 
     def __init__(self, time: Callable[[], float]) -> None:
         self._time: Final = time

@@ -19,7 +19,7 @@ _FIXED_BYTES: Final = 10
 
 
 class Api:
-    """One API."""
+    """The versions of one API, and how its messages are read. The base class reads nothing of a body."""
 
     key: int
     oldest: int
@@ -69,7 +69,7 @@ class RequestHeader:
         self.api_version: Final = api_version
         self.correlation_id: Final = correlation_id
         self.raw_client_id: Final = raw_client_id
-        """UTF-8, not checked."""
+        """The bytes of client_id, which are UTF-8 if the client is not faulty."""
 
     @property
     def size(self) -> int:

@@ -63,7 +63,7 @@ class ProduceRequest(Partitioned):
 @final
 @mypyc_attr(free_list_len=1)
 class ProduceResponse(Partitioned):
-    """Its items are the partitions with an error: the others are known from the request."""
+    """The response. Its items are the partitions with an error: the others are known from the request."""
 
     topic_id_from = TOPIC_ID_FROM
     only_errors = True

@@ -58,7 +58,7 @@ class Waiter:
         self.served_at = served_at
         """When its last fetch was granted bytes; 0.0 before the first."""
         self.ready_at = 0.0
-        """When it may fetch."""
+        """When the throttles will have bytes for it."""
         self.throttles: list[Throttle] = []
         """The throttles that lack bytes for the connection."""
         self.lacked: Final[dict[Throttle, float]] = {}

@@ -45,7 +45,7 @@ class Throttle:
         reserved ones.
         """
         self.first_part = 1.0
-        """What this process may use at first of a limit that is set: others may share it."""
+        """The fraction of a limit with which it begins when the limit is set: others may share the limit."""
         self.enforced = True
         """Whether it omits replicas, and does not only count."""
         self.total_bytes = 0

@@ -91,7 +91,7 @@ class PartitionBuckets:
         """Whether any topic has this config."""
         self.observed = rule.observed
         self.first_part = 1.0
-        """What this process may use of a limit that it has not used before: others may share it."""
+        """The fraction of its limit with which a new bucket begins: other processes may share the limit."""
         self.least_limit = UNLIMITED
         """The lowest configured limit: that of the shared bucket."""
         self.least_throttled = UNLIMITED

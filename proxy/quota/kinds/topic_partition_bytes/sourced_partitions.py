@@ -30,7 +30,7 @@ class SourcedPartitions:
         self._source: LimitSource | None = None
         self._rule = RateRule()
         self.first_part = 1.0
-        """What this process may use of a limit that it has not used before: others may share it."""
+        """The fraction of its limit with which a new bucket begins: other processes may share the limit."""
         self._buckets: Final[dict[tuple[str, str], Bucket]] = {}
         self._found: Final[dict[PartitionUse, Bucket | None]] = {}
 
