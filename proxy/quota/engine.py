@@ -42,9 +42,15 @@ class QuotaEngine:
         self._review_seconds = UNLIMITED
         self._rejection_error = 0
         self._active: list[Quota] = []
+        """The quotas that have limits. _index() selects these and the lists below, so that a request costs
+        nothing for quotas that do not concern it.
+        """
         self._by_api: list[list[Quota]] = []
+        """The active quotas by API key."""
         self._intercepted: frozenset[int] = frozenset()
+        """The keys of the APIs for which intercepts() holds."""
         self._limited: frozenset[int] = frozenset()
+        """The keys of the APIs for which intercepts_limited() holds."""
         self._omitting: list[Quota] = []
         self.omits = False
         """Whether any quota may omit partitions of fetches."""
@@ -61,6 +67,7 @@ class QuotaEngine:
         self.rejections: Final = Rejections()
         self._limits_topics = False
         self._by_items: list[bool] = []
+        """By API key: whether any quota needs the items of its messages."""
         self.any_items = False
         """Whether wants_items() holds for any API."""
         self._index()

@@ -106,6 +106,7 @@ class LimitSharing:
         self._applied = 0
         """The parts by the records below this offset are in use."""
         self._reported_at = 0.0
+        """When this process last wrote a report."""
         self._has_parts = False
         """Whether the others have known this process: its limits have parts since."""
         self._left = False

@@ -13,7 +13,7 @@ NO_PARTITION: Final = -1
 NO_BOUND: Final = 1 << 40
 """More partitions than a message can have."""
 HEAD: Final = 0
-"""The first phase of a walk: see proxy.wire.walk."""
+"""The first phase of a walk: see proxy.wire.walk, which has the others."""
 
 
 @final
@@ -26,11 +26,15 @@ class Cursor:
 
     def __init__(self) -> None:
         self.topics_left: native = 0
+        """The topics of the message that have not been read."""
         self.partitions_left: native = 0
+        """The partitions of the current topic that have not been read."""
         self.records_left: native = 0
+        """The bytes of records of the current partition that have not been read."""
         self.room: native = NO_BOUND
         """How many partitions more the message may have."""
         self.partition: native = 0
+        """The number of the current partition."""
         self.kept: native = 0
         """How many items have been made of the message."""
         self.known_id = NO_ID
@@ -41,7 +45,9 @@ class Cursor:
         """
         self.known_topic = ""
         self.records_size: native = 0
+        """The bytes of records of the current partition."""
         self.records_length_at: native = 0
+        """In Fetch responses, the offset of their length field."""
         self.start()
 
     def start(self) -> None:
@@ -64,6 +70,8 @@ class Cursor:
         self.topic_at: native = 0
         self.topic_size: native = 0
         self.head = b""
+        """In Produce requests, the head of the current partition's record batch, if View.want_heads."""
         self.error_code: native = 0
+        """In responses, the error of the current partition."""
         self.any_batch = False
         """Whether a whole batch has been read."""

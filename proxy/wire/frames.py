@@ -82,7 +82,9 @@ class FrameSplitter:
         """The object of every whole frame; there is one at a time."""
         self._buffered: native = 0
         self._open: Frame | None = None
+        """The frame that is cut through, until its last part is returned."""
         self._missing: native = 0
+        """The bytes of this frame that have not been returned, nor forwarded without being fed."""
 
     @property
     def buffered(self) -> native:

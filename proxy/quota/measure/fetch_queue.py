@@ -61,6 +61,7 @@ class FetchQueue:
         self._turn = 0.0
         """The start of the last ticket that was granted."""
         self._reserved = 0.0
+        """The bytes of the tickets that reserve."""
         self.first_bytes = -1.0
         """The size of connections' first responses, and of all responses to share consumers, as a moving
         average; -1.0 before there is one.

@@ -337,8 +337,11 @@ class EwmaRate:
                 f"window_seconds is {window_seconds}, tick_seconds {tick_seconds}; both are above 0"
             )
         self._kept: Final = math.exp(-float(self._tick) / 1e3 / window_seconds)
+        """The fraction of the average that a tick keeps."""
         self._rate = 0.0
+        """The average per second at the last tick."""
         self._uncounted = 0.0
+        """The uses since the last tick."""
         self._ticked = False
         self._at: native = -_NEVER
         self._last_tick: native = -_NEVER

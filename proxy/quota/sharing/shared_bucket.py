@@ -48,6 +48,7 @@ class SharedBucket:
 
     def __init__(self, limit: float, in_force: InForce, now: float) -> None:
         self.limit = limit
+        """The whole limit, per second, by the last report."""
         self.reported_at = now
         """The time of the last report by any process, on the log's clock."""
         self.in_force: Final = in_force

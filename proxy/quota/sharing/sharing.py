@@ -86,7 +86,9 @@ class Sharing:
         """Set when a larger part of a bucket that this process has reported applies; the caller resets it."""
         self._read_to = 0
         self._read_by_all = 0
+        """All live processes have read the records below this offset."""
         self._number = reported
+        """The number of this process's last report."""
         self._first_number: Final = reported
         self._returned = reported
         """The number of this process's last report that was read from the log."""
@@ -94,7 +96,9 @@ class Sharing:
         """How often a report of this process was found lost: idle buckets have to be reported again, too."""
         self._reported: Final = ReportedUses()
         self._told_at = -HEARTBEAT_SECONDS
+        """When this process last reported anything."""
         self._called_at = 0.0
+        """When wake() was last called."""
         self._seen_at = seen_at
         """When report() was last called after a record was read, on this process's clock."""
         self._seen = False

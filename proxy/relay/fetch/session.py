@@ -80,7 +80,9 @@ class FetchSession:
         self.probes = 0
         """Number of omitted partitions whose watermarks the last request asks the broker for."""
         self._generation = engine.generation
+        """QuotaEngine.generation for which the partitions are classified."""
         self._turn = 0
+        """The index of the candidate with which a consumer's next plan begins."""
 
     # What the client says
 

@@ -64,6 +64,7 @@ class Connection(BrokerEvents):
         self.principal = ""
         """The client's principal when it connected: a login may change it."""
         self.opened_at = loop.time()
+        """When the connection was opened, or is served if it is served later."""
         self.closes_unserved = False
         """Whether the connection is over the rate of its address, and ends unserved."""
         self._host: Final = host

@@ -77,6 +77,7 @@ class RelaySession(Generic[C]):
         self._client_bulk: Final = BulkReader(self.pauses)
         self._broker_bulk: Final = BulkReader(broker.pauses)
         self.heard_at = loop.time()
+        """When bytes last came from either side, or the client was last read again after a pause."""
         self.client_ended_at = 0.0
         """When the client said that it sends no more; 0.0 if it did not."""
         self._connection = connection
@@ -90,6 +91,7 @@ class RelaySession(Generic[C]):
         """
         self._measured_reads: Final = MeasuredReads()
         self._due = 0.0
+        """When the timer fires; 0.0 for never."""
         self._timer: asyncio.TimerHandle | None = None
         self._question: Final = BrokerQuestion(loop)
         self._client_full = False

@@ -32,6 +32,8 @@ log_start_offset (30 bytes), and a byte for each of record_errors, error_message
 
 @final
 class ProduceRequest(Partitioned):
+    """The request. Its items are all of its partitions."""
+
     topic_id_from = TOPIC_ID_FROM
 
     def read_head(self, reader: Reader, view: View) -> bool:

@@ -32,9 +32,11 @@ preferred_read_replica.
 @final
 @mypyc_attr(free_list_len=1)
 class FetchResponse(Partitioned):
+    """The response. Its items are the partitions with records."""
+
     topic_id_from = 13
     only_records = True
-    """Because a client may name thousands of partitions that do not exist in each request."""
+    """Other partitions are not needed, and may be thousands: a client may name some that do not exist."""
 
     def __init__(self, addresses: Addresses, rewrite: FetchRewrite | None) -> None:
         self.addresses: Final = addresses

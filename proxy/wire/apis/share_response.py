@@ -13,6 +13,8 @@ from proxy.wire.walk import Partitioned
 
 
 class ShareResponse(Partitioned):
+    """A response, without its partitions. Its items are the partitions with records."""
+
     topic_id_from = 0
     only_records = True
     lock_timeout_from: int

@@ -47,7 +47,9 @@ class Replica(ItemState):
         """The last session in which the follower fetched it, while the session has it, and its item there."""
         self._item: FetchItem | None = None
         self.offset = 0
+        """The offset that the follower fetches next."""
         self.high_watermark = UNKNOWN
+        """The last one that its leader reported on the same connection; UNKNOWN if none was reported."""
         self.batch_bytes = 0
         """The size of its batches, so that fetches end at a batch; 0 if unknown."""
         self.granted = 0
@@ -55,9 +57,12 @@ class Replica(ItemState):
         self.bytes = 0
         """The bytes fetched so far."""
         self._first_offset = UNKNOWN
+        """The offset of the follower when `bytes` was 0."""
         self._measured_at = now
+        """When `_inbound` was measured last, and the high watermark then."""
         self._measured_watermark = UNKNOWN
         self._inbound = 0.0
+        """Messages per second that are produced to its partition."""
 
     @property
     def seen_at(self) -> float:

@@ -55,6 +55,7 @@ class Throttle:
         self.throttled_seconds = 0.0
         """How long any replica was omitted."""
         self._omitted_at = 0.0
+        """When a replica was last omitted because of it."""
         self._window = KAFKA_WINDOW
         self._rate = SimpleRate(KAFKA_WINDOW.samples, KAFKA_WINDOW.seconds)
         self._in_sync_rate = SimpleRate(KAFKA_WINDOW.samples, KAFKA_WINDOW.seconds)
