@@ -20,6 +20,7 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.fetch_queue import RETURN_SECONDS, FetchQueue, Ticket
 
 NO_BOUND: Final = -1
+"""In place of bytes: there is no bound."""
 UNKNOWN: Final = -1
 """The expected bytes of a connection's first response."""
 LEAST_FETCH_SECONDS: Final = 0.25

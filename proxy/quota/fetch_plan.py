@@ -32,6 +32,7 @@ from proxy.wire.fetch_request import PartitionKey
 from proxy.wire.fetch_rewrite import Watermarks
 
 NO_BOUND: Final = -1
+"""In place of bytes: there is no bound."""
 NO_KEY: Final[PartitionKey] = (b"", -1)
 
 

@@ -10,6 +10,7 @@ from proxy.wire.views import View
 from proxy.wire.walk import RECORDS
 
 MAX_FORWARDABLE: Final = 2**31
+"""More bytes than any frame has."""
 
 
 @final

@@ -17,6 +17,7 @@ IDS_AT_MOST: Final = 10
 topics are requested.
 """
 BUDGET_SECONDS: Final = 1.0
+"""The time after which the budget begins anew."""
 
 
 @final

@@ -12,9 +12,11 @@ from typing import Final, final
 from proxy.quota.identity import ClientKey, Identity, client_key
 
 LARGE_FRAMES_BYTES: Final = 256 << 20
+"""The memory of a process: two of the largest requests that Kafka accepts by default, 100 MiB each, fit in."""
 RETRY_SECONDS: Final = 0.02
 """The first request in line asks again after this time, the second after twice this time, and so on."""
 MAX_RETRY_SECONDS: Final = 5.0
+"""The longest time until a request asks again."""
 _SOON: Final = 250
 """With more requests before it, a request asks again after MAX_RETRY_SECONDS."""
 

@@ -33,6 +33,7 @@ GROWN_PAUSE: Final = 0.03
 REPORTS_AT_MOST: Final = 8
 """The most reports of one pass over the buckets. Together they have some 4,000 buckets."""
 BUCKETS_AT_A_TIME: Final = 64
+"""The buckets between two looks at the clock, which SLICE_SECONDS needs."""
 SLICE_SECONDS: Final = 0.001
 """After this long, the event loop gets a turn."""
 FAILED_SECONDS: Final = 5.0

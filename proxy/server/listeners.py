@@ -34,6 +34,7 @@ EARLY_SECONDS: Final = 5.0
 """How long clients wait at ports that listen early: several times as long as a start takes on a busy machine,
 and not so long that a client with other bootstrap servers gives up its request."""
 POLL_SECONDS: Final = 0.01
+"""How often end_early() looks whether clients are served."""
 CLOSING_SECONDS: Final = 1.0
 """The seconds of a shutdown that are kept for closing the connections."""
 

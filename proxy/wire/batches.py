@@ -12,6 +12,7 @@ from mypy_extensions import i64 as native
 from proxy.wire.reader import Reader, i32_at
 
 HEAD_BYTES: Final = 12
+"""The bytes of base_offset and of the length."""
 LENGTH_AT: Final[native] = 8
 """The offset of the length in a head."""
 

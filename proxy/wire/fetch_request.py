@@ -15,9 +15,13 @@ from proxy.wire.errors import Malformed
 from proxy.wire.reader import MAX_LENGTH, MAX_TAGS, Reader, i32_at
 
 SESSIONS_FROM: Final = 7
+"""The first version with sessions (KIP-227)."""
 FLEXIBLE_FROM: Final = 12
+"""The first version with compact strings and tagged fields (KIP-482)."""
 TOPIC_IDS_FROM: Final = 13
+"""The first version that names topics by id (KIP-516)."""
 REPLICA_STATE_FROM: Final = 15
+"""The first version whose replica_id is in the tagged field ReplicaState (KIP-903)."""
 REPLICA_STATE_TAG: Final = 1
 
 FULL_EPOCH: Final = 0
@@ -25,9 +29,11 @@ FULL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 """A request outside any session, which ends the session that it names; KIP-227."""
 NO_SESSION: Final = 0
+"""The session_id outside any session."""
 _ISOLATION_SIZE: Final = 1
 _SESSION_SIZE: Final = 8
 MAX_EPOCH: Final = 2**31 - 1
+"""The session_epoch after which 1 follows (FetchMetadata.nextEpoch)."""
 NO_TAGS: Final = b"\0"
 
 PartitionKey = tuple[bytes, int]

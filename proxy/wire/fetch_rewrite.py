@@ -11,6 +11,7 @@ from proxy.wire.known_watermarks import KnownWatermarks, Offsets
 from proxy.wire.reader import Reader
 
 UNKNOWN: Final = -1
+"""In place of an offset that no broker has reported."""
 
 
 @final

@@ -17,6 +17,9 @@ from proxy.wire.errors import FrameTooLarge
 from proxy.wire.reader import NOTHING, Reader, u32_at
 
 CUT_THROUGH_BYTES: Final = 1 << 20
+"""The largest frame that is returned whole. By default, producers' requests are about as large at most
+(max.request.size).
+"""
 JOINED_BYTES: Final = 4096
 """Smaller chunks are joined while they wait, and a part of a large frame is at least as large."""
 

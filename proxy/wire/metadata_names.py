@@ -11,6 +11,7 @@ from mypy_extensions import i64 as native
 from proxy.wire.reader import Reader
 
 VERSION: Final = 12
+"""The version of the response."""
 
 
 @final

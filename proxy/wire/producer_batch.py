@@ -11,6 +11,7 @@ BATCH_HEAD_BYTES: Final = 61
 NO_PRODUCER_ID: Final = -1
 _MAGIC_AT: Final = 16
 _SEQUENCES: Final = 1 << 31
+"""The number of sequence numbers: they are int32 from 0 on."""
 
 
 @final

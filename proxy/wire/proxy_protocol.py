@@ -23,12 +23,15 @@ V2_MOST: Final = 4096
 """Accepted bytes of a header. Addresses take 52; TLVs with the names of a certificate take some hundred."""
 LOCAL: Final = 0x20
 PROXY: Final = 0x21
+"""Version 2 with its commands: a connection of the load balancer's own, and one of a client."""
 TCP4: Final = 0x11
 TCP6: Final = 0x21
+"""Families and protocols of TCP clients."""
 UNKNOWN: Final = frozenset([0x00, 0x12, 0x22, 0x31, 0x32])
 """Families and protocols without the address of a TCP client: unspecified, UDP, and Unix sockets."""
 TCP4_BYTES: Final = 12
 TCP6_BYTES: Final = 36
+"""The bytes of two addresses and two ports, by family."""
 
 
 @final

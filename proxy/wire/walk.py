@@ -21,6 +21,7 @@ PARTITION: Final = 2
 RECORDS: Final = 3
 AFTER_RECORDS: Final = 4
 TAIL: Final = 5
+"""The phases of a walk after HEAD, by what is read next."""
 NUMBER_BYTES: Final[native] = 4
 """The size of a partition's number."""
 LENGTH_BYTES: Final[native] = 3

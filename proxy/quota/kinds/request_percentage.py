@@ -74,6 +74,7 @@ _EXEMPT: Final = (
 )
 API_KEYS: Final = tuple([api_key for api_key in range(END) if api_key not in _EXEMPT])
 _PERCENT: Final = 100.0
+"""Percent-seconds, the unit of the quota, for each second."""
 _MAY_HAVE_WAITED_SECONDS: Final = 0.01
 """The maximum charge for a small response, if it is unknown how long the broker waited for other machines."""
 _LOGIN_SECONDS: Final = 50e-6

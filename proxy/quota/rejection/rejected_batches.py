@@ -33,6 +33,7 @@ that is not recognized is rejected for this long."""
 GATES_AT_MOST: Final = 100_000
 """Past this many, all gates are removed: batches may then be reordered, but memory is bounded."""
 _SEQUENCES: Final = 1 << 31
+"""The number of sequence numbers: they are int32 from 0 on."""
 
 Producer = tuple[Identity | str, int, str, bytes, int]
 """The client, the producer id, and the partition. An idempotent producer may retry on another connection, so

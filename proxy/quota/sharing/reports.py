@@ -9,6 +9,7 @@ SATURATED: Final = math.inf
 MAX_NAME: Final = 1000
 """Characters of the name of an instance or a cluster, and of a bucket's key."""
 MAX_WAITING: Final = 1 << 31
+"""More connections than any process has."""
 _NUMBERS_BYTES: Final = 100
 """The size of a bucket's numbers in a report, in bytes."""
 

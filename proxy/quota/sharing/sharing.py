@@ -29,7 +29,9 @@ from proxy.quota.sharing.shared_bucket import SharedBucket
 from proxy.quota.sharing.waterfill import RESERVE
 
 REPORT_SECONDS: Final = 0.2
+"""How often a process reports the use of hot buckets."""
 HEARTBEAT_SECONDS: Final = 1.0
+"""How often a process reports at least: its lease outlives the loss of one report (LEASE_SECONDS)."""
 JOINING_REPORTS: Final = 20
 """The number of reports that a joining process sends at intervals of REPORT_SECONDS. The log's time advances
 only with its records, and the process may have to wait for the end of a killed process's lease while no other

@@ -43,6 +43,7 @@ EVERYBODY: Final[frozenset[str]] = frozenset()
 OTHER: Final = "other"
 """The mechanism in metrics if it is not one of Kafka's own."""
 MIN_REQUEST_BYTES: Final = 10
+"""The smallest request header: api_key, api_version, correlation_id and the length of client_id."""
 
 NO_LOGIN: Final = 0
 """No handshake is in force: the broker rejects messages of a login."""

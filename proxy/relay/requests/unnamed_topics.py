@@ -29,6 +29,7 @@ topics are requested once a second.
 FIRST_LOOK_SECONDS: Final = 0.005
 """The request looks for the names after this time, then after twice this time, and so on."""
 LONGEST_LOOK_SECONDS: Final = 0.25
+"""The longest time between two looks."""
 SECONDS_PER_ID: Final = 0.0001
 """A request with many ids looks for names less often: each id costs about a microsecond, and a client may
 invent 20,000.

@@ -52,6 +52,8 @@ STREAM_BYTES: Final = 64 << 10
 are still in the processor's cache. For smaller responses, the additional calls cost more than that saves.
 """
 MAX_RESPONSE_BYTES: Final = 2**31 - 1
+"""The largest length of a frame. There is no lower limit, because large ones are forwarded while they arrive.
+"""
 
 
 @final

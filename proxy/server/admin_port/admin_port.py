@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 SITE_WAITS_SECONDS: Final = 0.5
 """The longest time for which the site waits until clients are served: without a broker, they are not."""
 POLL_SECONDS: Final = 0.01
+"""How often serve() looks whether clients are served."""
 ServeSite = Callable[[AdminSources, socket.socket, TlsFiles | None], Awaitable[Callable[[], Awaitable[None]]]]
 """Serves the site on a listening socket, and returns what ends it."""
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Final, final
 
 DRAIN_POLL_SECONDS: Final = 0.02
+"""How often each connection is looked at during a shutdown."""
 DRAIN_CALLS: Final = 25
 """Half a second, in which requests with acks=0 that are already in the sockets' buffers are read."""
 QUIET_SECONDS: Final = 0.1

@@ -38,9 +38,10 @@ from proxy.server.connection.pauses import (
 from proxy.server.connection.tls_records import joined
 
 LATE_SECONDS: Final = 1.0
+"""A timer that is later than this shows that the process was suspended."""
 AFTER_LATE_SECONDS: Final = 0.02
-"""If a timer is this late, the process was suspended, and others have used its parts of the limits. It waits
-a little longer, so that this process first learns that it must not use them (see Sharing.wake).
+"""Such a timer waits this much longer. Other processes have used this one's parts of the limits, and it first
+has to learn that it must not use them now (see Sharing.wake).
 """
 C = TypeVar("C")
 """The connection; a parameter, so that this file needs not import it."""

@@ -24,6 +24,7 @@ TLS_HANDSHAKE_FAILED: Final = "tls_handshake_failed"
 HANDSHAKE: Final = 0x16
 """The content type of the TLS record that has the client's hello."""
 RECORD_HEADER_BYTES: Final = 5
+"""The bytes of a TLS record before its content."""
 
 
 class TlsAdmission(Protocol):

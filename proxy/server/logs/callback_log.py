@@ -10,6 +10,7 @@ from proxy.tasks import every
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 1.0
+"""How often check() looks for a failure."""
 LOG_EVERY_SECONDS: Final = 10.0
 """A callback that fails for one client mostly fails for all: one line in this time is enough."""
 

@@ -25,6 +25,7 @@ each time that their number varies.
 FREEZE_SECONDS: Final = 0.001
 """Freeze after a full collection that took longer. Requests wait during a collection."""
 FULL_GENERATION: Final = 2
+"""A collection of this generation is a full one."""
 
 
 class GarbageCollection:

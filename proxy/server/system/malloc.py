@@ -10,6 +10,7 @@ from typing import Final
 
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
+"""The numbers of these parameters in mallopt(3)."""
 KEPT_BYTES: Final = 64 << 20
 """Free memory at the top of the heap that stays: enough for the buffers of some 250 reads at once."""
 LARGEST_FROM_HEAP: Final = 32 << 20

@@ -15,7 +15,9 @@ log = logging.getLogger(__name__)
 START_SECONDS: Final = 5.0
 """How long a start waits for readiness. A cluster that is away must not fail the start: the proxy retries."""
 POLL_SECONDS: Final = 0.05
+"""How often a start looks whether the process is ready."""
 STATUS_SECONDS: Final = 5.0
+"""How often the status line is brought up to date."""
 SERVING: Final = "serving clients"
 
 

@@ -12,14 +12,15 @@ import tempfile
 from typing import Final, final
 
 NOT_ACCEPTING: Final = -1
+"""In place of a count: the place has no process, or its process accepts no connection now."""
 ITEM: Final = "q"
 ITEM_BYTES: Final = 8
 PLACES_PER_WORKER: Final = 4
 """While workers are replaced, one number may have several processes: one that starts, and those that drain.
 """
 AHEAD_PART: Final = 16
-"""A worker leaves connections to one that has fewer by more than this part: in a burst, each accepts several
-at a time.
+"""A worker leaves connections to another one that has fewer, by more than one in this many: in a burst, each
+accepts several at a time.
 """
 
 

@@ -30,6 +30,7 @@ from proxy.tasks import Tasks
 from proxy.telemetry.console import decode_request, encode_reply
 
 PAGES_WAIT_SECONDS: Final = 0.5
+"""The longest time for which the import waits until clients are served."""
 POLL_SECONDS: Final = 0.01
 Pages = Callable[[AdminSources, str], Awaitable[bytes]]
 

@@ -27,6 +27,7 @@ ANSWER_SECONDS: Final = 0.5
 is suspended, the reply comes later, and the next call finds it.
 """
 MESSAGE_BYTES: Final = 4096
+"""The most bytes of a question or a reply."""
 REJECT_SECONDS: Final = 5.0
 """For how long connections wait in the backlogs of a listener's ports while no worker serves it. Then they
 are rejected, so that clients try their other bootstrap servers; a single process waits as long (see

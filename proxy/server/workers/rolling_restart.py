@@ -13,6 +13,7 @@ log = logging.getLogger(__name__)
 READY_SECONDS: Final = 60.0
 """A successor that cannot serve clients after this time ends, and the running workers go on."""
 POLL_SECONDS: Final = 0.05
+"""How often the state of a successor, and of the worker that it replaces, is checked."""
 
 
 class RollingRestart:

@@ -37,13 +37,16 @@ LEAST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 10.0
 """A worker that ends at once is started again after a pause that doubles each time."""
 STEADY_SECONDS: Final = 10.0
-"""A worker that has run for this long is started again at once."""
+"""A worker that has run for this long is started again after LEAST_PAUSE."""
 STATUS_SECONDS: Final = 0.5
+"""How often the supervisor asks the workers for their readiness: five times as often while one is not ready.
+"""
 PORTS_SECONDS: Final = 0.1
 """How often the supervisor looks for listeners that no worker serves."""
 SITE_WAITS_SECONDS: Final = 0.5
 """The longest time for which the admin port waits until clients are served: without a broker they are not."""
 POLL_SECONDS: Final = 0.01
+"""How often the admin port looks whether clients are served."""
 COUNT_SECONDS: Final = 10.0
 """How often the supervisor takes the workers' metrics: a killed worker loses what it counted since."""
 KILL_SECONDS: Final = 7.0

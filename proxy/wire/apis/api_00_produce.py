@@ -20,6 +20,7 @@ from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, read_usual_records, walk
 
 TOPIC_ID_FROM: Final = 13
+"""The first version that names topics by id (KIP-516)."""
 MAX_READ: Final = 10_000
 """The most topics, and the most partitions, of a request whose topics are read: all are read in one turn of
 the event loop.

@@ -22,6 +22,7 @@ from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, read_usual_records, topic_name, walk
 
 ENDPOINTS_FROM: Final = 16
+"""The first version with NodeEndpoints (KIP-951)."""
 USUAL_BYTES: Final[native] = 31
 """A partition of a flexible response without aborted transactions, from its error_code to its records:
 error_code, high_watermark, last_stable_offset, log_start_offset (26 bytes), a byte for the transactions, and

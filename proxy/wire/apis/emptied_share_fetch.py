@@ -16,6 +16,7 @@ from proxy.wire.walk import walk
 _NOTHING: Final = b"\1"
 """An array, or records, of length 0."""
 _THROTTLE_TIME: Final = 4
+"""The bytes of throttle_time_ms."""
 _NO_TAGS: Final = b"\0"
 _ADDRESSES: Final = Unchanged()
 
