@@ -12,7 +12,7 @@ from typing import Final, final
 from proxy.quota.identity import ClientKey, Identity, client_key
 
 LARGE_FRAMES_BYTES: Final = 256 << 20
-"""The memory of a process: two of the largest requests that Kafka accepts by default, 100 MiB each, fit in."""
+"""The memory of a process. Two of the largest requests that Kafka accepts by default, 100 MiB, fit in it."""
 RETRY_SECONDS: Final = 0.02
 """The first request in line asks again after this time, the second after twice this time, and so on."""
 MAX_RETRY_SECONDS: Final = 5.0
