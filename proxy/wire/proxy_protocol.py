@@ -107,14 +107,14 @@ def _read_v2(data: bytes) -> ProxyHeader | None:
         return None
     command, family = data[12], data[13]
     if command not in (LOCAL, PROXY):
-        raise Malformed(f"the PROXY header has version and command {command:#04x}")
+        raise Malformed(f"the PROXY header has version and command {command:#04x}; expected 0x20 or 0x21")
     length = int.from_bytes(data[14:16], "big")
     size = V2_FIXED + length
     if size > V2_MOST:
-        raise Malformed(f"the PROXY header has {size} bytes, more than {V2_MOST}")
+        raise Malformed(f"the PROXY header has {size} bytes; the maximum is {V2_MOST}")
     if command == PROXY and family not in UNKNOWN:
         if family not in (TCP4, TCP6):
-            raise Malformed(f"the PROXY header has family and protocol {family:#04x}")
+            raise Malformed(f"the PROXY header has the unknown family and protocol {family:#04x}")
         least = TCP4_BYTES if family == TCP4 else TCP6_BYTES
         if length < least:
             raise Malformed(f"the PROXY header has {length} bytes of addresses instead of {least}")

@@ -139,7 +139,7 @@ class Reader:
 
     def _take_across(self, size: native) -> native:
         if size > MAX_LENGTH:
-            raise Malformed(f"a length of {size} bytes")
+            raise Malformed(f"a length of {size} bytes at offset {self.offset}, which is too large")
         if self.pos == self.end:
             self._advance()
             if size <= self.end - self.pos:

@@ -84,7 +84,7 @@ def _check_tags(reader: Reader, shape: Shape, end: native, edits: list[Edit]) ->
     count_at = reader.offset
     number = reader.uvarint()
     if number > MAX_TAGS:
-        raise Malformed(f"{number} tagged fields before offset {reader.offset}")
+        raise Malformed(f"{number} tagged fields before offset {reader.offset}; at most {MAX_TAGS} are read")
     count_end = reader.offset
     known = 0
     unknown: list[Edit] = []
@@ -102,7 +102,7 @@ def _check_tags(reader: Reader, shape: Shape, end: native, edits: list[Edit]) ->
             inner: list[Edit] = []
             check_shape(reader, field, end, inner)
             if inner or reader.offset != stop:
-                raise Malformed(f"the tagged field before offset {stop} is not of {size} bytes as known")
+                raise Malformed(f"the tagged field that ends at offset {stop} has an unknown structure")
         left -= 1
     if unknown:
         edits.append(Edit(count_at, count_end, uvarint(known)))

@@ -207,7 +207,7 @@ class Connection(BrokerEvents):
     def broker_lost(self) -> None:
         relay = self.session.relay
         if relay is not None and relay.response_due:
-            error = RelayError(BROKER_CLOSED, "the broker closed it and left a request unanswered")
+            error = RelayError(BROKER_CLOSED, "the broker closed its connection while a response was due")
             self.session.fail(error)
         else:
             self.session.close(BROKER_CLOSED)

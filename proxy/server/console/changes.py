@@ -146,7 +146,7 @@ def any_set(values: Mapping[str, object]) -> bool:
 
 def _resource(entity: Mapping[str, str]) -> ConfigResource:
     if len(entity) > 1:
-        raise Wrong("a topic or a broker has no other part")
+        raise Wrong("an entity with a topic or a broker has no other part")
     [(kind, name)] = entity.items()
     return resource_of(kind, name)
 

@@ -92,7 +92,7 @@ class ProxyHeaders:
                 continue
             if not seen:
                 if data:
-                    raise Malformed("it was closed in the middle of the PROXY header")
+                    raise Malformed("the connection was closed in the middle of the PROXY header")
                 return None
             header = read_header(data + seen)
             # The part of an unfinished header is taken too: otherwise the socket stays readable.

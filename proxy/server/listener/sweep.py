@@ -62,6 +62,6 @@ class Sweep:
                 continue
             waited = now - connection.opened_at
             if not connection.first_request_seen and waited > self._limits.handshake_seconds:
-                session.give_up(HANDSHAKE_TIMEOUT, "the client sent no request in time")
+                session.give_up(HANDSHAKE_TIMEOUT, "limits.handshake_seconds have passed")
             elif now - session.heard_at > self._limits.idle_seconds and not connection.waits_for_broker:
                 session.give_up(IDLE, "no byte was sent or received for limits.idle_seconds")

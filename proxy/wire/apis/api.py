@@ -85,5 +85,5 @@ def read_request_header(reader: Reader) -> RequestHeader:
     api_version = i16_at(data, at + 2)
     correlation_id = i32_at(data, at + 4)
     if api_key < 0 or api_version < 0:
-        raise Malformed(f"request with api_key {api_key} and api_version {api_version}")
+        raise Malformed(f"a request has api_key {api_key} and api_version {api_version}")
     return RequestHeader(api_key, api_version, correlation_id, reader.raw_string(False))
