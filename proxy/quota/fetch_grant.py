@@ -419,6 +419,7 @@ class FetchGrant:
         # The records would stay locked, and be delivered again later, so more is tolerated: as much as Kafka
         # delivers to an idle client at once.
         if bucket.tokens is None:
+            # With Kafka's rate, as Kafka: every response is withheld while the rate is over the limit.
             return True
         return left < -tolerated and left - size < -bucket.window_seconds * bucket.limit
 

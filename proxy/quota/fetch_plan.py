@@ -4,7 +4,7 @@ Replication quotas (KIP-73) omit partitions, and quotas of topics and their part
 
 1. configure() sets `Quota.omits` if the quota may omit any partition at all.
 2. may_omit() says which partitions the quota is about. The relay calls it once for each partition of a fetch
-   session, and again after each configure(), so it has to be cheap and may depend on the limits alone.
+   session, and again after each configure(), so it has to be cheap and may depend on nothing but the limits.
 3. plan_fetch() is called before each fetch goes to the broker. The quota calls FetchPlan.omit() for
    partitions that it omits now, and may call bound() for others.
 

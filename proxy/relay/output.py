@@ -48,7 +48,9 @@ class RelayOutput:
         the table and calls Relay.brokers_known().
         """
         self.unusual = False
-        """Whether any of the last three has something. Nearly all calls output bytes only."""
+        """Whether `intercepted`, `broker_responses` or `unknown_brokers` has entries. Nearly all calls output
+        only bytes, and the shell tests one attribute instead of three.
+        """
         self.names_wanted = False
         """Whether TopicNames.wanted has ids that the shell must request from the cluster."""
         self.client_muted = False

@@ -31,4 +31,5 @@ def lower_max_wait(view: RequestView, max_wait_ms: int) -> None:
     """Lower max_wait_ms, so that the broker responds no later than this."""
     if view.max_wait_ms > max_wait_ms:
         view.max_wait_ms = max_wait_ms
+        # In Fetch and ShareFetch, max_wait_ms is the field before min_bytes.
         insert(view.edits, Edit(view.min_bytes_at - 4, view.min_bytes_at, i32(max_wait_ms)))

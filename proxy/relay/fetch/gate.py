@@ -200,6 +200,7 @@ class FetchGate:
         if view.partial:
             if not self._between_brokers:
                 raise _too_large(frame)
+            # No quota may end a connection between brokers, so the fetch is forwarded with all partitions.
             return None
         return fetches.start(frame, exchange, view, now)
 

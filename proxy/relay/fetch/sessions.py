@@ -211,7 +211,8 @@ class FetchSessions:
         if session is None:
             if not self._engine.omits or self._free.covers(request, view, exchange.client, at_most):
                 return None
-            # Any partition may be in a session of another connection.
+            # The session was opened before a quota could omit partitions, or on another connection: its
+            # partitions are unknown, and quotas may omit some of them.
             fetch.answer = self._rejection(fetch)
         elif (
             session.broken

@@ -133,7 +133,7 @@ class ProduceGate:
             return
         at = acks_at(frame.pieces, body_at, view.api_version, view.flexible)
         insert(view.edits, Edit(at, at + 2, i16(1)))
-        view.cursor.marked_edits += 1
+        view.cursor.marked_edits += 1  # the edit stays when a cut-through request is read again from its mark
         view.acks = 1
         exchange.silent = True
 

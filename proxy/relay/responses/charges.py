@@ -65,7 +65,7 @@ class ResponseCharges:
         throttle_time_ms = self._in_flight.announced(until, now)
         if throttle_time_ms > view.throttle_time_ms:
             insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
-            view.cursor.marked_edits += 1
+            view.cursor.marked_edits += 1  # the edit stays when the response is read again from its mark
 
     def charge_items(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge items of a large response whose throttle_time_ms has been sent: the wait begins at once and

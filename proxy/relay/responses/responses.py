@@ -328,6 +328,7 @@ class Responses:
             self._in_flight.begin_response()
             return
         self._spare_items.settle(view)
+        # `room` has counted down from NO_BOUND by the partitions that were read.
         self._free -= (NO_BOUND - view.cursor.room) >> PARTITIONS_SHIFT
         if view.errors is not None:
             self._errors.take(exchange.api_key, view)
