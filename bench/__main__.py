@@ -97,17 +97,23 @@ def arguments() -> argparse.Namespace:
         help="a tenth of the requests and 2 rounds, to check that everything runs",
     )
     parser.add_argument(
-        "--rounds", type=int, help=f"rounds of each scenario; {ROUNDS}, or {QUICK_ROUNDS} if quick"
+        "--rounds", type=int, help=f"rounds of each scenario; default: {ROUNDS}, or {QUICK_ROUNDS} with --quick"
     )
-    parser.add_argument("--scenario", action="append", default=[], choices=[each.name for each in SCENARIOS])
     parser.add_argument(
-        "--peer", action="append", default=[], choices=PEERS, help="only this one; repeatable"
+        "--scenario",
+        action="append",
+        default=[],
+        choices=[each.name for each in SCENARIOS],
+        help="run this scenario; repeatable; default: all",
+    )
+    parser.add_argument(
+        "--peer", action="append", default=[], choices=PEERS, help="run this peer; repeatable; default: all"
     )
     parser.add_argument(
         "--baseline",
         type=Path,
         metavar="CHECKOUT",
-        help="compare with the proxy of another checkout, which ratios are then relative to",
+        help="run the proxy of another checkout, too; ratios are then relative to it",
     )
     parser.add_argument(
         "--anyway", action="store_true", help="write the results even if the machine was busy"
@@ -116,7 +122,9 @@ def arguments() -> argparse.Namespace:
         "--picture", action="store_true", help="write docs/images/cost.svg, too, of the scenarios that ran"
     )
     parser.add_argument(
-        "--name", default=f"{datetime.now():%Y%m%d-%H%M%S}", help="of the files in bench/results"
+        "--name",
+        default=f"{datetime.now():%Y%m%d-%H%M%S}",
+        help="name of the files in bench/results; default: the time of the run",
     )
     return parser.parse_args()
 

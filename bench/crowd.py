@@ -19,21 +19,27 @@ from proxy.quota.sharing.waterfill import RESERVE
 from tests.support.sharing.simulation import REVIEW_SECONDS, STEP, Connection, Process, Simulation
 
 LIMIT: Final = 1e6
+"""Units per second, of each entity."""
 SIZE: Final = 20e3
+"""Units of a request of a hot entity."""
 COLD_USE: Final = 0.005
 """The part of its limit that a request of a cold entity uses; each sends one in ten seconds."""
 CONNECTIONS: Final = (1, 2, 4)
+"""The numbers of connections that a hot entity may have at a process."""
 SETTLING: Final = 6.0
 """Seconds after which the parts of the limits have settled."""
 RULE: Final = RateRule(burst_seconds=1.0)
 FAULTS: Final = ("kill", "start", "suspend", "continue", "move", "move", "move", "move")
+"""What Crowd.fault() chooses from: in half of the cases, demand moves."""
 YOUNG_SECONDS: Final = 0.5
 """A bucket has an equal part of the limit until its process looks at it for the first time."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is simulated. Times are in seconds."""
+    """How much is simulated: `processes` that share the limits of `entities`, of which `hot` are in use, and
+    `quiet` seconds without faults before and after `faults` seconds with them.
+    """
 
     processes: int = 100
     entities: int = 100_000
@@ -69,7 +75,7 @@ class CrowdProcess(Process):
         return self.running and not self.stopped
 
     def meet(self, entity: int, now: float) -> Bucket:
-        """Clients of an entity come for the first time."""
+        """Create the bucket of an entity whose clients come to this process for the first time."""
         user = f"tenant-{entity}"
         bucket = Bucket(quota="q", limit=self.limit, rule=RULE, now=now + self.skew, user=user)
         bucket.share(self.sharing.first_part, now + self.skew)
@@ -79,11 +85,11 @@ class CrowdProcess(Process):
         return bucket
 
     def meet_cold(self, entity: int, now: float) -> None:
-        """Clients of an entity come that use little."""
+        """Let clients of an entity come that use little."""
         self._cold.append(self.meet(entity, now))
 
     def connect_hot(self, entity: int, connections: int, now: float) -> None:
-        """Clients of a hot entity come, with this number of connections."""
+        """Let clients of a hot entity come, with this number of connections."""
         # A new bucket has its first burst. The debts of clients stay behind at the process that they left.
         new = entity not in self.known
         bucket = self.hot[entity] = self.meet(entity, now) if new else self.known[entity]
@@ -97,20 +103,20 @@ class CrowdProcess(Process):
             heappush(self._due, (now, number, connection))
 
     def disconnect(self, entity: int) -> int:
-        """The clients of a hot entity go; return the number of their connections."""
+        """Let the clients of a hot entity go; return the number of their connections."""
         return len(self._connected.pop(entity, ()))
 
     def connected(self, entity: int) -> int:
-        """The number of its connections."""
+        """Return the number of connections of a hot entity."""
         return len(self._connected.get(entity, ()))
 
     @property
     def all_connected(self) -> int:
-        """The number of connections."""
+        """The number of connections of all hot entities."""
         return sum(map(len, self._connected.values()))
 
     def use_a_little(self, now: float, random: Random) -> None:
-        """Each client of a cold entity sends something once in ten seconds, on average."""
+        """Let each client of a cold entity send something once in ten seconds, on average."""
         if self.serves and self._cold:
             for bucket in random.choices(self._cold, k=int(len(self._cold) / 1000 + random.random())):
                 bucket.record(COLD_USE * self.limit, now + self.skew)
@@ -169,7 +175,7 @@ class Crowd(Simulation):
         return [process for process in self.crowd if process.serves]
 
     def begin(self, name: str) -> CrowdProcess:
-        """A process starts, with a wrong clock."""
+        """Start a process, whose clock is wrong by up to an hour."""
         skew = self.random.uniform(-3600.0, 3600.0)
         process = CrowdProcess(name, self.log, LIMIT, self.now, skew)
         self.processes.append(process)
@@ -199,7 +205,7 @@ class Crowd(Simulation):
         self.worst_parts = max(self.worst_parts, max(together.values()) / LIMIT - reserves)
 
     def parts(self, entity: int, processes: Sequence[CrowdProcess]) -> float:
-        """The sum of their parts of a limit."""
+        """Return the sum of the parts that these processes have of an entity's limit."""
         return sum(process.hot[entity].limit / LIMIT for process in processes if entity in process.hot)
 
     def connected_parts(self, entity: int) -> float:
@@ -207,7 +213,9 @@ class Crowd(Simulation):
         return self.parts(entity, [process for process in self.serving if process.connected(entity)])
 
     def used(self, entity: int, first: int, end: int, only: CrowdProcess | None = None) -> list[float]:
-        """Units in each of these tenths of a second, by all processes, also those that have ended."""
+        """Return the units used in each of these tenths of a second: by the process `only`, or by all, those
+        that have ended included.
+        """
         sums = [0.0] * (end - first)
         for process in [only] if only else self.crowd:
             for tenth, value in process.tenths.get(entity, {}).items():
@@ -218,7 +226,7 @@ class Crowd(Simulation):
     # What happens
 
     def kill(self, process: CrowdProcess) -> None:
-        """A process is killed; its clients go to another one."""
+        """Kill a process; its clients go to another one."""
         process.running = False
         other = self.random.choice(self.serving)
         for entity in process.hot:
@@ -227,12 +235,12 @@ class Crowd(Simulation):
                 other.connect_hot(entity, gone, self.now)
 
     def move(self, entity: int, to: CrowdProcess) -> None:
-        """All clients of an entity go to another process."""
+        """Move all clients of an entity to another process."""
         gone = sum(process.disconnect(entity) for process in self.crowd)
         to.connect_hot(entity, max(gone, 1), self.now)
 
     def fault(self) -> None:
-        """One of FAULTS happens."""
+        """Cause one of FAULTS, if it is possible now."""
         random, serving = self.random, self.serving
         what = random.choice(FAULTS)
         suspended = [process for process in self.crowd if process.running and process.stopped]

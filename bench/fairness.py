@@ -30,8 +30,10 @@ SHARED: Final = "shared"
 HOG: Final = "hog"
 CALM: Final = "calm"
 SIZE: Final = 16_384
+"""Bytes of a batch of SHARED and of HOG."""
 QUOTA: Final = 2_000_000
 HOG_QUOTA: Final = 1_000_000
+"""Bytes per second."""
 QUOTAS: Final = (
     {"entity": {"client-id": SHARED}, "producer_byte_rate": QUOTA},
     {"entity": {"client-id": HOG}, "producer_byte_rate": HOG_QUOTA},
@@ -42,11 +44,13 @@ CALM_RATE: Final = 300
 """Requests per second."""
 HOG_CONNECTIONS: Final = 4
 LEAST_SHARE: Final = 0.4
+"""The least part of the requests that each of the two producers must complete."""
 TARGET: Final = 1.5
+"""How many times its p99 alone the calm tenant's p99 beside HOG may be."""
 
 
 def shares(running: Running, seconds: float) -> list[float]:
-    """The part of all requests that each of two equal producers completes."""
+    """Return the part of all requests that each of two equal producers completes."""
     poller = Poller()
     counts: dict[Client, int] = {}
 
@@ -88,7 +92,7 @@ def hog(running: Running) -> Iterator[None]:
 
 
 def calm(running: Running, seconds: float) -> Sample:
-    """The latencies of the calm tenant."""
+    """Drive the calm tenant; return the driver's figures. Raises DriveFailed."""
     options = ("--connections", "4", "--rate", str(CALM_RATE), "--requests", str(int(CALM_RATE * seconds)))
     command = _driver(running, CALM, *options)
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds * 10 + 60, check=False)
@@ -118,10 +122,18 @@ def report(parts: Sequence[float], alone: Sequence[float], beside: Sequence[floa
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.fairness", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="short ones: does it run?")
-    parser.add_argument("--name", default=f"fairness-{datetime.now():%Y%m%d-%H%M%S}")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="length of a measurement, in seconds (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="measurements of each latency (default: %(default)s)"
+    )
+    parser.add_argument("--quick", action="store_true", help="one round of 2 s, to check that it runs")
+    parser.add_argument(
+        "--name",
+        default=f"fairness-{datetime.now():%Y%m%d-%H%M%S}",
+        help="name of the file in bench/results; default: `fairness` and the time",
+    )
     options = parser.parse_args()
     if options.quick:
         options.seconds, options.rounds = 2.0, 1

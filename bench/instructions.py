@@ -33,14 +33,19 @@ from bench.peers.tls import make_certificate
 from bench.rounds import fake_broker
 
 TENANTS: Final = 1000
+"""Client ids with byte quotas."""
 COUNTED: Final = "uv__stream_io"
 """libuv's function for the events of a socket. What the proxy does at intervals is not in it: under
 callgrind, which makes everything fifty times slower, that would be more than the requests.
 """
 WARM_UP: Final = 50
+"""Requests before the first one that counts, without callgrind, and as many with it."""
 REQUESTS: Final = 500
+"""Requests that count."""
 START_SECONDS: Final = 300.0
+"""The timeout of the proxy's start, which is slow under valgrind."""
 DUMP_SECONDS: Final = 30.0
+"""The longest wait for a dump of callgrind."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ ENFORCED: Final = ("nothing", "client", "all")
 
 
 def setting(enforced: str, port: int, folder: Path, tls: bool) -> Setting:
-    """What a proxy enforces: nothing, the byte quotas of clients, or all kinds with usage events."""
+    """Return the setting of a proxy that enforces one of ENFORCED: `all` are all kinds, with usage events."""
     client = Setting(port, TENANTS, folder, tls, start_seconds=START_SECONDS)
     if enforced == "nothing":
         return replace(client, tenants=0)
@@ -99,7 +104,7 @@ def control(pid: int, *options: str) -> None:
 
 
 def total(file: Path) -> int:
-    """The instructions in a dump of callgrind, which may not be complete yet."""
+    """Wait for a dump of callgrind; return its instructions. Raises TimeoutError."""
     deadline = time.monotonic() + DUMP_SECONDS
     while time.monotonic() < deadline:
         if file.exists():
@@ -111,7 +116,7 @@ def total(file: Path) -> int:
 
 
 def measure(case: Case, port: int, pid: int, folder: Path, keep: Path, dump: int) -> float:
-    """The instructions per request; `dump` is the number of the process's dumps before."""
+    """Return the instructions per request; `dump` is the number of the process's dumps before."""
     load = Load(case.kind, case.size, case.partitions, 1, 1, 0.0, REQUESTS, quota_proxy.TENANT, TENANTS)
     poller = Poller()
     schedule = Schedule(poller)
@@ -130,7 +135,9 @@ def measure(case: Case, port: int, pid: int, folder: Path, keep: Path, dump: int
 
 
 def run(cases: list[Case], enforced: str, checkout: Path, keep: Path | None) -> dict[str, float]:
-    """Measure the cases with one proxy, and one more for those over TLS."""
+    """Measure the cases with one proxy, and one more for those over TLS; return the instructions per request,
+    by case.
+    """
     found: dict[str, float] = {}
     for tls in (False, True):
         chosen = [case for case in cases if case.tls == tls]
@@ -160,13 +167,31 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
     parser.add_argument(
-        "--case", action="append", default=[], choices=[case.name for case in CASES], help="repeatable"
+        "--case",
+        action="append",
+        default=[],
+        choices=[case.name for case in CASES],
+        help="measure this case; repeatable; default: all",
     )
-    parser.add_argument("--enforced", action="append", default=[], choices=ENFORCED, help="repeatable")
     parser.add_argument(
-        "--checkout", type=Path, default=Path.cwd(), help="the sources, and compiled files, to measure"
+        "--enforced",
+        action="append",
+        default=[],
+        choices=ENFORCED,
+        help="what the proxy enforces; repeatable; default: each of them",
     )
-    parser.add_argument("--keep", type=Path, help="a folder for callgrind's files, for callgrind_annotate")
+    parser.add_argument(
+        "--checkout",
+        type=Path,
+        default=Path.cwd(),
+        help="folder of the sources, and compiled files, to measure; default: the current one",
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FOLDER",
+        help="keep callgrind's files here, for callgrind_annotate; default: delete them",
+    )
     options = parser.parse_args()
     cases = [case for case in CASES if not options.case or case.name in options.case]
     if shutil.which("callgrind_control") is None:

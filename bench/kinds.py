@@ -21,6 +21,7 @@ from bench.scenarios import Scenario
 
 TENANTS: Final = 1000
 MANY: Final = 24
+"""Partitions of a large request."""
 SCENARIOS: Final = (
     Scenario("produce_1", "", "produce", 120, 40_000, depth=5),
     Scenario("produce_24", "", "produce", 900, 15_000, partitions=MANY, depth=5),
@@ -32,7 +33,7 @@ Found = Mapping[str, Mapping[str, Sequence[Sample]]]
 
 
 def settings(port: int, folder: Path) -> dict[str, Setting]:
-    """What each proxy enforces, in the order of the table."""
+    """Return the setting of each proxy by the name of its row, in the order of the table."""
     client = Setting(port, TENANTS, folder)
     found = {"nothing": replace(client, tenants=0), "client": client}
     for number, kind in enumerate(quota_proxy.KINDS):
@@ -62,9 +63,13 @@ def report(found: Found) -> list[str]:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.kinds", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each scenario (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the requests, to check that it runs")
-    parser.add_argument("--name", default=f"kinds-{datetime.now():%Y%m%d-%H%M%S}")
+    parser.add_argument(
+        "--name",
+        default=f"kinds-{datetime.now():%Y%m%d-%H%M%S}",
+        help="name of the file in bench/results; default: `kinds` and the time",
+    )
     options = parser.parse_args()
     scenarios = [scenario.quick() if options.quick else scenario for scenario in SCENARIOS]
     page = Page()

@@ -37,7 +37,7 @@ class LineChart:
     highest: float
     lines: list[Line] = field(default_factory=list)
     marks: list[tuple[float, str]] = field(default_factory=list)
-    """Seconds, and what happens then."""
+    """The second of each mark, and what happens then."""
 
     def svg(self) -> str:
         """Return the picture."""

@@ -12,6 +12,7 @@ from bench.peers.haproxy import HaProxy
 from bench.peers.peer import Peer
 
 QUIET_LOAD = 0.5
+"""The load average of one minute before a run, above which its figures are in doubt."""
 QUIET_SHARE = 0.05
 """The part of the machine's CPU time that other processes may take during a run."""
 

@@ -28,11 +28,15 @@ from proxy.demo.embedded_proxy import EmbeddedProxy
 
 CONNECTIONS: Final = 50
 TOPICS: Final = 10
+"""Topics of each request of the storm."""
 PARTITIONS: Final = 10
+"""Partitions of each of these topics."""
 RATE: Final = 5
 """Partitions per second of the storm's quota."""
 TARGET: Final = 1.5
+"""How many times as long as in a calm phase a topic creation may take while the quota limits the storm."""
 START_SECONDS: Final = 30.0
+"""The longest wait until the storm has had as many responses as it has connections."""
 CALM: Final = "calm"
 LIMITED: Final = "storm with a quota"
 FREE: Final = "storm, without a quota"
@@ -111,7 +115,7 @@ def weather(port: int, kind: str, requests: dict[str, list[int]]) -> Iterator[No
 
 
 async def creates(port: int, numbers: Iterator[int], samples: int) -> list[float]:
-    """The seconds that single topic creations take, one after the other."""
+    """Create topics one after the other; return the seconds that each took."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     found = []
     for number in (next(numbers) for _ in range(samples)):
@@ -148,9 +152,15 @@ def report(found: dict[str, list[float]], requests: dict[str, list[int]]) -> lis
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.mutation_storm", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--samples", type=int, default=30, help="creates in each round")
-    parser.add_argument("--name", default=f"mutation-storm-{datetime.now():%Y%m%d-%H%M%S}")
+    parser.add_argument("--rounds", type=int, default=5, help="phases of each kind (default: %(default)s)")
+    parser.add_argument(
+        "--samples", type=int, default=30, help="topic creations in a phase (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--name",
+        default=f"mutation-storm-{datetime.now():%Y%m%d-%H%M%S}",
+        help="name of the file in bench/results; default: `mutation-storm` and the time",
+    )
     options = parser.parse_args()
     limits = [
         {"entity": {"client-id": CLIENT_IDS[LIMITED]}, "controller_mutation_rate": RATE},

@@ -17,7 +17,7 @@ class Page:
 
     def __init__(self) -> None:
         self.facts = machine.facts([])
-        """By name."""
+        """The facts about the machine and the run, by name."""
         self.remarks = machine.warnings()
 
     def text(self, figures: Sequence[str]) -> str:

@@ -32,10 +32,11 @@ LIMIT: Final = 10**11
 """Bytes per second: unreachable."""
 PARTITIONS: Final = 6
 TOOL_SECONDS: Final = 600.0
+"""The timeout of a run of a tool."""
 LEAST_THROUGHPUT: Final = 0.95
-"""Of the direct throughput."""
+"""The goal for the throughput through the proxy, as a part of the direct one."""
 MOST_CPU: Final = 0.1
-"""Of the broker's CPU time."""
+"""The goal for the proxy's CPU time, as a part of the broker's."""
 _PRODUCED: Final = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec", re.MULTILINE)
 
 
@@ -45,8 +46,8 @@ class Run:
 
     records_per_second: float
     broker_cpu: float
-    """Seconds."""
     proxy_cpu: float
+    """CPU seconds; those of the proxy are 0.0 without a proxy."""
 
 
 Key = tuple[int, str, str]
@@ -72,7 +73,7 @@ def consumed(output: str, records: int) -> float:
 
 @dataclass(frozen=True)
 class Place:
-    """A way to the broker."""
+    """One of WAYS: where clients connect, and the processes whose CPU counts."""
 
     kafka: EmbeddedKafka
     bootstrap: str
@@ -83,7 +84,7 @@ class Place:
         return cpu_seconds(self.kafka.pid(1)), proxy
 
     def run(self, kind: str, topic: str, size: int, records: int) -> Run:
-        """Run one tool."""
+        """Run one tool. Raises ValueError if it has not processed all records."""
         arguments = ["--bootstrap-server", self.bootstrap, "--topic", topic, "--num-records", str(records)]
         if kind == PRODUCE:
             tool = "kafka-producer-perf-test"
@@ -100,7 +101,7 @@ class Place:
 
 
 def measure(places: dict[str, Place], number: str, size: int, records: int, found: Found) -> None:
-    """One round with records of one size."""
+    """Run both tools in each way, with records of `size` bytes; add the runs to `found`."""
     for way, place in places.items():
         kafka = place.kafka
         topic = f"bench-{size}-{number}-{WAYS.index(way)}"
@@ -141,10 +142,16 @@ def _word(met: bool) -> str:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.real_broker", description=__doc__)
-    parser.add_argument("--megabytes", type=int, default=400, help="of records in each run")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="few records, to check that it runs")
-    parser.add_argument("--name", default=f"real-broker-{datetime.now():%Y%m%d-%H%M%S}")
+    parser.add_argument(
+        "--megabytes", type=int, default=400, help="MB of records in each run (default: %(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each tool and way (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="2 MB and one round, to check that it runs")
+    parser.add_argument(
+        "--name",
+        default=f"real-broker-{datetime.now():%Y%m%d-%H%M%S}",
+        help="name of the file in bench/results; default: `real-broker` and the time",
+    )
     options = parser.parse_args()
     megabytes, rounds = (2, 1) if options.quick else (options.megabytes, options.rounds)
     page = Page()

@@ -42,7 +42,9 @@ class Case:
     sides: tuple[str, ...]
     load: str = ""
     is_long: bool = False
-    """The p99 of a short move is mostly that of its end."""
+    """Whether the move has --long-megabytes. The p99 of a short move is mostly that of its end
+    (bench.replication_ends).
+    """
     route: Route = ONE_TO_ONE
 
 
@@ -61,6 +63,7 @@ CASES: Final = (
 )
 FETCHERS: Final = "num.replica.fetchers"
 PORTS: Final = 10
+"""Ports that the proxy reserves for brokers."""
 WARM_UP_SECONDS: Final = 10
 JVM_FLAGS: Final = (
     # The flags of Kafka's own scripts. The embedded Kafka's flags make it start quickly, but cost 15 ms per
@@ -80,7 +83,7 @@ class Site:
 
 @contextmanager
 def native(brokers: int, fetchers: int = 1) -> Iterator[Site]:
-    """`fetchers`: num.replica.fetchers."""
+    """Run a cluster whose brokers fetch from each other directly. `fetchers`: num.replica.fetchers."""
     properties = {FETCHERS: str(fetchers)}
     with EmbeddedKafka(brokers, properties=properties, jvm_flags=JVM_FLAGS) as kafka:
         yield Site(kafka, kafka.bootstrap)
@@ -88,7 +91,7 @@ def native(brokers: int, fetchers: int = 1) -> Iterator[Site]:
 
 @contextmanager
 def proxied(brokers: int, fetchers: int = 1) -> Iterator[Site]:
-    """Its brokers fetch from each other through a proxy."""
+    """Run a cluster whose brokers fetch from each other through a proxy. `fetchers`: as in native()."""
     base = free_port_range(PORTS)
     advertised = {node: {INTERNAL: f"127.0.0.1:{base + node}"} for node in range(1, brokers + 1)}
     properties = {FETCHERS: str(fetchers)}
@@ -105,6 +108,7 @@ def proxied(brokers: int, fetchers: int = 1) -> Iterator[Site]:
 
 
 def plans(options: argparse.Namespace) -> Iterator[tuple[str, Plan]]:
+    """Yield the name and the plan of each case that is possible with this number of brokers."""
     for number, case in enumerate(CASES):
         before, after = case.route
         if options.brokers < 3 and case.route != ONE_TO_ONE:
@@ -121,7 +125,7 @@ def plans(options: argparse.Namespace) -> Iterator[tuple[str, Plan]]:
 
 
 def warm_up(plan: Plan) -> Plan:
-    """Run a small move as warm-up, so that the brokers' JIT has compiled the code."""
+    """Return the plan of a small move, during which the brokers' JIT compiles the code."""
     megabytes = plan.rate * WARM_UP_SECONDS >> 20
     return replace(
         plan, topic="warm-up", megabytes=megabytes, load="warm-up-others", calm_seconds=WARM_UP_SECONDS
@@ -150,14 +154,32 @@ def report(found: Sequence[tuple[str, Plan, dict[str, Moved]]]) -> list[str]:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.replication", description=__doc__)
-    parser.add_argument("--brokers", type=int, default=3)
-    parser.add_argument("--partitions", type=int, default=100)
-    parser.add_argument("--megabytes", type=int, default=200, help="of each move")
-    parser.add_argument("--long-megabytes", type=int, default=1000, help="of the long ones")
-    parser.add_argument("--rate", type=int, default=4 << 20, help="bytes per second")
-    parser.add_argument("--cases", default="", help="only those whose names contain this")
-    parser.add_argument("--fetchers", type=int, default=1, help="num.replica.fetchers")
-    parser.add_argument("--name", default=f"replication-{datetime.now():%Y%m%d-%H%M%S}")
+    parser.add_argument(
+        "--brokers", type=int, default=3, help="brokers of each cluster, 2 or more (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--partitions", type=int, default=100, help="partitions of each move (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--megabytes", type=int, default=200, help="MiB of records in a move (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--long-megabytes", type=int, default=1000, help="MiB in a long move (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rate", type=int, default=4 << 20, help="throttle, in bytes per second (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--cases", default="", metavar="TEXT", help="run the cases whose names contain TEXT; default: all"
+    )
+    parser.add_argument(
+        "--fetchers", type=int, default=1, help="num.replica.fetchers of the brokers (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--name",
+        default=f"replication-{datetime.now():%Y%m%d-%H%M%S}",
+        help="name of the file in bench/results; default: `replication` and the time",
+    )
     options = parser.parse_args()
     page = Page()
     found: list[tuple[str, Plan, dict[str, Moved]]] = []

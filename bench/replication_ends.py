@@ -122,10 +122,21 @@ def report(found: Sequence[Stretch]) -> list[str]:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.replication_ends", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--partitions", type=int, default=100)
-    parser.add_argument("--calm-seconds", type=float, default=60.0)
-    parser.add_argument("--name", default=f"replication-ends-{datetime.now():%Y%m%d-%H%M%S}")
+    parser.add_argument("--rounds", type=int, default=5, help="periods of each kind (default: %(default)s)")
+    parser.add_argument(
+        "--partitions", type=int, default=100, help="partitions that change a replica (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--calm-seconds",
+        type=float,
+        default=60.0,
+        help="seconds of load before each period (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--name",
+        default=f"replication-ends-{datetime.now():%Y%m%d-%H%M%S}",
+        help="name of the file in bench/results; default: `replication-ends` and the time",
+    )
     options = parser.parse_args()
     sides = (LEADER, FOLLOWER)
     plan = Plan("moved", options.partitions, 1, 4 << 20, sides, BEFORE, AFTER, OTHERS, options.calm_seconds)

@@ -24,7 +24,9 @@ from confluent_kafka import Producer
 
 ROOT: Final = Path(__file__).parent.parent
 PARTITIONS: Final = 4
+"""Partitions of the topic under load, which have one leader."""
 PRODUCE_EVERY_SECONDS: Final = 0.01
+"""Between two messages of 1 KiB."""
 WARM_UP: Final = 400
 """Warm-up messages: the first ones wait for connections, and for followers of new partitions."""
 WATCH_SECONDS: Final = (0.02, 0.06)
@@ -49,6 +51,7 @@ class Felt:
     """The lag of the slowest in-sync replicas in messages, summed over partitions."""
 
     def between(self, began: float, ended: float) -> "Felt":
+        """Return the samples between two monotonic times."""
         return Felt(
             [each for each in self.produces if began <= each[0] <= ended],
             [each for each in self.lags if began <= each[0] <= ended],

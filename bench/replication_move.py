@@ -27,9 +27,11 @@ from proxy.demo.embedded_kafka import EmbeddedKafka
 LEADER: Final = "leader"
 FOLLOWER: Final = "follower"
 SAMPLE_SECONDS: Final = 0.1
+"""Between two samples of the moved bytes."""
 FIRST_SEGMENT: Final = f"{0:020}.log"
 """The only segment of each partition: segments have 1 GiB."""
 MOST_SECONDS: Final = 600.0
+"""The time after which a move is given up; its figures are those until then."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ class Plan:
     topic: str
     partitions: int
     megabytes: int
+    """MiB of records in the topic."""
     rate: int
+    """The throttle in bytes per second."""
     sides: tuple[str, ...]
     """LEADER, FOLLOWER, or both."""
     before: tuple[tuple[int, ...], ...]
@@ -73,7 +77,9 @@ class Moved:
     """The measurements of a move."""
 
     seconds: float = 0.0
+    """From the first byte to the last."""
     by_second: list[float] = field(default_factory=list)
+    """The bytes of each whole second."""
     calm: Felt = field(default_factory=Felt)
     """Before the move."""
     busy: Felt = field(default_factory=Felt)
@@ -165,8 +171,8 @@ def _set(admin: AdminClient, kind: ResourceType, name: str, values: Mapping[str,
 
 
 class Watch:
-    """Samples the bytes of the topic on the target's disk. It runs in the calm phase too, so that the cost of
-    sampling is not attributed to the move.
+    """Samples the bytes of the topic on the disks of the brokers that get replicas. It runs in the calm phase
+    too, so that the cost of sampling is not attributed to the move.
     """
 
     def __init__(self, kafka: EmbeddedKafka, admin: AdminClient, plan: Plan) -> None:
@@ -213,7 +219,7 @@ def _folder(kafka: EmbeddedKafka, plan: Plan, partition: int, broker: int) -> Pa
 
 
 def in_sync(admin: AdminClient, plan: Plan) -> bool:
-    """Whether the move is over."""
+    """Whether the move is over: exactly the target replicas of each partition are in sync."""
     found = admin.describe_topics(TopicCollection([plan.topic]))[plan.topic].result(60)
     return all(
         {node.id for node in partition.isr} == set(plan.replicas(partition.id))
@@ -222,7 +228,9 @@ def in_sync(admin: AdminClient, plan: Plan) -> bool:
 
 
 def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Moved:
-    """Run the move through these bootstrap servers."""
+    """Run the move through these bootstrap servers, and measure it. `folder`: for the file of the
+    reassignment tool.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap})
     make_topic(admin, plan.topic, plan.partitions, plan.before)
     fill(bootstrap, plan)

@@ -34,23 +34,25 @@ ACTIVE: Final = 20
 BEHIND: Final = 1000
 """The high watermark of the replicas that wait; they are at offset 0."""
 BETWEEN_FETCHES: Final = 0.002
+"""Seconds on the simulated clock."""
 BEFORE: Final = 200
+"""The epoch of the first fetch that is measured; those before it warm up."""
 
 
 class Names(TopicNames):
-    """Topic ids are padded names."""
+    """Resolves topic ids, which are the padded names in this benchmark."""
 
     def look_up(self, topic_id: bytes) -> str:
         return topic_id.rstrip().decode()
 
 
 def entry(partition: int, offset: int) -> bytes:
-    """A partition of a request."""
+    """Encode a partition of a Fetch request, from this offset on."""
     return i32(partition) + i32(1) + i64(offset) + i32(1) + i64(0) + i32(1 << 20) + b"\0"
 
 
 def request(number: int, session: tuple[int, int], topics: dict[bytes, list[bytes]]) -> bytes:
-    """A follower's Fetch."""
+    """Encode a follower's Fetch with this correlation id. `session`: the session's id and epoch."""
     state = i32(FOLLOWER) + i64(-1) + b"\0"
     body = (
         i16(FETCH) + i16(VERSION) + i32(number) + i16(-1) + b"\0"
@@ -62,18 +64,20 @@ def request(number: int, session: tuple[int, int], topics: dict[bytes, list[byte
 
 
 def response(number: int, topics: dict[bytes, list[bytes]]) -> bytes:
-    """The leader's response."""
+    """Encode the leader's response to the request with this correlation id."""
     written = write_partitions(VERSION, topics)
     return fetch_response(VERSION, number, session_id=SESSION, topics=len(topics), written=written)
 
 
 def reported(partition: int, high_watermark: int) -> bytes:
-    """A partition of a response."""
+    """Encode a partition of a response, without records."""
     return empty_partition(VERSION, partition, (high_watermark, high_watermark, 0))
 
 
 class Follower:
-    """One connection. The leader's throttle has a rate of 0."""
+    """A follower's connection through a relay, with `throttled` replicas that wait for bytes: the leader's
+    throttle has a rate of 0.
+    """
 
     def __init__(self, throttled: int) -> None:
         topics = {"moved": {"leader.replication.throttled.replicas": "*"}}
@@ -90,6 +94,7 @@ class Follower:
         self.number = 0
         self.offset = 0
         self.theirs = 0
+        """The session id that the relay has given to the follower."""
         asked = {STEADY: [entry(partition, 0) for partition in range(ACTIVE)]}
         told = {STEADY: [reported(partition, 0) for partition in range(ACTIVE)]}
         if throttled:
@@ -129,7 +134,7 @@ class Follower:
 
 
 def measure(throttled: int, fetches: int) -> float:
-    """CPU microseconds of a fetch."""
+    """Return the CPU microseconds of a fetch while this number of throttled replicas waits."""
     follower = Follower(throttled)
     for epoch in range(2, BEFORE):
         follower.fetch(epoch)
@@ -142,10 +147,19 @@ def measure(throttled: int, fetches: int) -> float:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.replication_plans", description=__doc__)
-    parser.add_argument("--throttled", type=int, nargs="+", default=[0, 400, 4000, 40_000])
-    parser.add_argument("--fetches", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3, help="the best one counts")
-    parser.add_argument("--quick", action="store_true", help="only show that it runs")
+    parser.add_argument(
+        "--throttled",
+        type=int,
+        nargs="+",
+        default=[0, 400, 4000, 40_000],
+        metavar="N",
+        help="numbers of throttled replicas that wait (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--fetches", type=int, default=1000, help="fetches that are measured (default: %(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the best counts (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="one round of 20 fetches, to check that it runs")
     options = parser.parse_args()
     fetches, rounds = (20, 1) if options.quick else (options.fetches, options.rounds)
     print(f"{'compiled' if kind.__file__.endswith('.so') else 'interpreted'}, {ACTIVE} replicas with records")

@@ -17,10 +17,10 @@ from bench.scenarios import Scenario
 from bench.summary import Figure, Summary
 from bench.targets import verdicts
 
-# Formats one field of a row.
 NOT_DRAWN: Final = ("direct", "proxy-interpreted")
 """Peers without a process of their own, or that are not what users run."""
 Cell = Callable[[Summary], str]
+"""Formats one field of a row."""
 NOTE: Final = "Best of {rounds} rounds (median in brackets); CPU is the peer's process alone."
 
 

@@ -14,6 +14,7 @@ from bench.peers.tls import make_certificate
 from bench.scenarios import Scenario
 
 DRIVE_SECONDS: Final = 300.0
+"""The timeout of a run of the driver."""
 Sample = dict[str, Any]
 
 
@@ -55,7 +56,7 @@ def run(
 
 
 def drive(scenario: Scenario, running: Running, folder: Path) -> Sample:
-    """Run the driver against one peer."""
+    """Run the driver against one peer; return what it prints. Raises DriveFailed."""
     command = [sys.executable, "-m", "bench.load.drive", "--address", f"{HOST}:{running.port}"]
     options = {
         "kind": scenario.kind,

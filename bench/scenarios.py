@@ -6,13 +6,16 @@ from typing import Final
 from bench.peers.quota_proxy import KINDS
 
 QUICK_PART: Final = 10
+"""With --quick, the requests of a scenario are divided by this."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One load. `tenants` client ids have byte quotas; `rate`: requests per second; 0: closed loop.
+    """One load. `kind`: `produce` or `fetch`. `size`: bytes of each partition.
 
-    `joined`: the broker batches its responses, so that a proxy makes few system calls for many frames.
+    `depth`: requests in flight on each connection. `rate`: requests per second; 0: closed loop. `tenants`
+    client ids have byte quotas. `joined`: the broker batches its responses, so that a proxy makes few system
+    calls for many frames.
     """
 
     name: str

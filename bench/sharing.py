@@ -20,10 +20,14 @@ from proxy.store.share_records import decode_report, encode_report
 from tests.support.sharing.simulation import Process, Simulation
 
 LIMIT: Final = 1e6
+"""Bytes per second."""
 SIZE: Final = 20e3
+"""Bytes of a request."""
 PROCESSES: Final = (2, 3, 10, 30, 100)
 SETTLING: Final = 4.0
+"""Seconds after which the parts of the limit have settled."""
 SECONDS: Final = 20.0
+"""Simulated seconds that are measured."""
 PICTURES: Final = Path(__file__).parents[1] / "docs" / "images"
 DEMANDS: Final[dict[str, Callable[[int], int]]] = {
     "equal": lambda number: 2,
@@ -41,11 +45,11 @@ class Flow:
     deviation: float
     """The coefficient of variation of one-second rates."""
     most: float
-    """In any 5 s."""
+    """The highest mean over 5 s."""
 
 
 def flow(processes: int, connections: Callable[[int], int]) -> Flow:
-    """Under steady demand."""
+    """Simulate steady demand. `connections` returns the number of a process's connections, by its number."""
     simulation = Simulation(processes)
     started = [simulation.start(f"p{number}") for number in range(processes)]
     simulation.run(5.0)
@@ -62,7 +66,9 @@ def flow(processes: int, connections: Callable[[int], int]) -> Flow:
 
 
 def seconds_to_move(seed: int) -> float:
-    """From the moment at which demand moves to another process until it has the limit there."""
+    """Return the seconds from the moment at which demand moves to another process until it has the limit
+    there.
+    """
     simulation, (a, b, _) = _three(seed)
     a.connect(4, SIZE, simulation.now)
     simulation.run(10.0)
@@ -73,7 +79,7 @@ def seconds_to_move(seed: int) -> float:
 
 
 def seconds_to_take_over(seed: int) -> float:
-    """From the moment at which a process is killed until the others have its part."""
+    """Return the seconds from the moment at which a process is killed until the others have its part."""
     simulation, processes = _three(seed)
     for process in processes:
         process.connect(2, SIZE, simulation.now)
@@ -84,7 +90,7 @@ def seconds_to_take_over(seed: int) -> float:
 
 
 def seconds_to_join(seed: int) -> float:
-    """From the start of a process until it has its part."""
+    """Return the seconds from the start of a process until it has its part of the limit."""
     simulation, processes = _three(seed)
     for process in processes:
         process.connect(2, SIZE, simulation.now)
@@ -95,7 +101,7 @@ def seconds_to_join(seed: int) -> float:
 
 
 def _three(seed: int) -> tuple[Simulation, list[Process]]:
-    """Processes that look at their buckets at different moments."""
+    """Start three processes, which look at their buckets at different moments."""
     simulation = Simulation(seed)
     processes = []
     for name in "abc":
@@ -106,6 +112,7 @@ def _three(seed: int) -> tuple[Simulation, list[Process]]:
 
 
 def _seconds_until(simulation: Simulation, reached: Callable[[], bool]) -> float:
+    """Run until the condition holds, for 30 simulated seconds at most; return the simulated seconds."""
     since = simulation.now
     while not reached() and simulation.now < since + 30.0:
         simulation.run(0.01)
@@ -113,7 +120,7 @@ def _seconds_until(simulation: Simulation, reached: Callable[[], bool]) -> float
 
 
 def _hot_buckets(hot: int) -> tuple[Simulation, list[Process]]:
-    """Three processes that have shared `hot` buckets, all at their limits, for two seconds."""
+    """Let three processes share `hot` buckets, all at their limits, for two seconds."""
     simulation = Simulation(1, limit=LIMIT, entities=hot)
     processes = [simulation.start(name) for name in "abc"]
     simulation.run(3.0)
@@ -125,7 +132,9 @@ def _hot_buckets(hot: int) -> tuple[Simulation, list[Process]]:
 
 
 def report_bytes(hot: int) -> float:
-    """Bytes per second that each of 3 processes appends while `hot` buckets are at their limits."""
+    """Return the bytes per second that each of 3 processes appends while `hot` buckets are at their
+    limits.
+    """
     simulation, processes = _hot_buckets(hot)
     first, seconds = len(simulation.log.records), 2.0
     simulation.run(seconds)
@@ -220,6 +229,9 @@ def alternatives() -> LineChart:
 
 
 def _moving_demand(*, shared: bool, part: float) -> list[float]:
+    """Return the MB/s of three processes together, by second. `shared`: whether they share LIMIT; otherwise
+    each has `part` of it for itself.
+    """
     if shared:
         together = Simulation(1)
         worlds = [together]
@@ -274,7 +286,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pictures", action="store_true", help="write docs/images/sharing*.svg, too")
     parser.add_argument(
-        "--most", type=int, default=30, help="the most processes, 30 by default; 100 take minutes"
+        "--most",
+        type=int,
+        default=30,
+        help="simulate at most this many processes (default: %(default)s); 100 take minutes",
     )
     options = parser.parse_args()
     if options.pictures:

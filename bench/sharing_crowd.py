@@ -28,14 +28,19 @@ from proxy.quota.sharing.sharing import Sharing
 from proxy.store.share_records import decode_report, encode_report
 
 MOST: Final = 1.05
+"""Rule 1: the highest mean rate over 5 s, as a part of the limit."""
 LEAST: Final = 0.98
+"""Rule 2: the lowest mean rate of a limit in use, as a part of it."""
 DEVIATION: Final = 0.15
+"""Rule 3: the largest coefficient of variation of one-second rates."""
 UNFAIR: Final = 0.15
+"""Rule 4: the largest relative deviation of a process's rate from its part of the connections."""
 WITHIN: Final = {"moved": 1.0, "taken over": 3.0, "joined": 1.0}
-"""Seconds after which demand that has moved has its limit at the other process, the part of a killed process
-is in use, and a new process has its part.
+"""Rule 5: the seconds after which demand that has moved has its limit at the other process, the part of a
+killed process is in use, and a new process has its part.
 """
 EXCESS: Final = 1.0 + CREDIT_SECONDS / SETTLE_SECONDS
+"""The largest sum of the parts of a limit, less the reserves, as a part of the limit."""
 EVERY: Final = 0.3
 """Seconds between two faults."""
 WINDOW: Final = 50
@@ -44,21 +49,21 @@ WINDOW: Final = 50
 
 @dataclass
 class Result:
-    """What was found; `broken` are the rules that do not hold."""
+    """The figures, by name; `broken` are those that break a rule."""
 
     figures: list[tuple[str, str]] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     pictures: dict[str, LineChart] = field(default_factory=dict)
 
     def add(self, name: str, value: str, *, holds: bool = True) -> None:
-        """Add a figure."""
+        """Add a figure. `holds`: whether it meets its rule."""
         self.figures.append((name, value))
         if not holds:
             self.broken.append(f"{name}: {value}")
 
 
 def steady(crowd: Crowd, result: Result, when: str) -> None:
-    """Rules 1 to 4, while nothing happens."""
+    """Check rules 1 to 4 while nothing happens. `when` names the phase in the figures."""
     first = int(crowd.now * 10 + 1e-6)
     crowd.go_on(crowd.plan.quiet)
     end = int(crowd.now * 10 + 1e-6)
@@ -83,7 +88,7 @@ def steady(crowd: Crowd, result: Result, when: str) -> None:
 
 
 def _windows(tenths: Sequence[float]) -> list[float]:
-    """The sums of all 5 seconds."""
+    """Return the sum of each 5 consecutive seconds, by the tenth of a second in which they begin."""
     sums = [sum(tenths[:WINDOW])]
     for place in range(WINDOW, len(tenths)):
         sums.append(sums[-1] + tenths[place] - tenths[place - WINDOW])
@@ -101,7 +106,7 @@ def _saved(tenths: Sequence[float]) -> list[float]:
 
 
 def changes(crowd: Crowd, result: Result) -> None:
-    """Rule 5: demand moves, a process is killed, one starts."""
+    """Check rule 5: demand moves, a process is killed, one starts."""
     some = crowd.random.sample(crowd.hot, max(crowd.plan.hot // 5, 1))
     targets = {entity: crowd.random.choice(crowd.serving) for entity in some}
     for entity, process in targets.items():
@@ -148,7 +153,7 @@ def _wait(
 
 
 def faults(crowd: Crowd, result: Result) -> None:
-    """Rule 1, whatever happens."""
+    """Check rule 1 while faults happen, and the largest sum of the parts of a limit."""
     log, plan = crowd.log, crowd.plan
     log.delay, log.loss, log.twice = (0.005, 0.15), 0.02, 0.02
     first = int(crowd.now * 10 + 1e-6)
@@ -183,7 +188,9 @@ def faults(crowd: Crowd, result: Result) -> None:
 
 
 def picture(crowd: Crowd, first: int, marks: list[tuple[float, str]]) -> LineChart:
-    """The rates of all hot limits by seconds."""
+    """Draw the highest, the lowest and the median rate of the hot limits in each second, from the tenth of a
+    second `first` on.
+    """
     end = int(crowd.now * 10 + 1e-6)
     rates = []
     for entity in crowd.hot:
@@ -200,7 +207,7 @@ def picture(crowd: Crowd, first: int, marks: list[tuple[float, str]]) -> LineCha
 
 
 def cost(crowd: Crowd, result: Result) -> None:
-    """What sharing costs a process, while the hot limits are in use."""
+    """Measure what sharing costs a process while the hot limits are in use."""
     first, seconds = len(crowd.log.records), 2.0
     serving = crowd.serving
     metered = [Metered(process) for process in serving]
@@ -221,7 +228,7 @@ def cost(crowd: Crowd, result: Result) -> None:
 
 
 def one_process(entities: int, result: Result) -> None:
-    """What a process takes that has clients of all entities."""
+    """Measure the memory and the CPU time of a process that has clients of all entities."""
     tracemalloc.start()
     buckets = [
         Bucket(quota="producer_byte_rate", limit=LIMIT, rule=RULE, now=0.0, user=f"tenant-{number}")
@@ -246,7 +253,7 @@ def one_process(entities: int, result: Result) -> None:
 
 
 def run(plan: Plan) -> Result:
-    """Simulate."""
+    """Simulate a plan: a quiet phase, changes, faults, and a quiet phase again."""
     result = Result()
     crowd = Crowd(plan.seed, limit=LIMIT, plan=plan)
     first = int(crowd.now * 10 + 1e-6)
@@ -271,11 +278,21 @@ def run(plan: Plan) -> Result:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.sharing_crowd", description=__doc__)
     usual = Plan()
-    parser.add_argument("--processes", type=int, default=usual.processes)
-    parser.add_argument("--entities", type=int, default=usual.entities)
-    parser.add_argument("--hot", type=int, default=usual.hot, help="limits that are in use")
-    parser.add_argument("--faults", type=float, default=usual.faults, help="simulated seconds of faults")
-    parser.add_argument("--seed", type=int, default=usual.seed)
+    parser.add_argument(
+        "--processes", type=int, default=usual.processes, help="processes that share (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--entities", type=int, default=usual.entities, help="entities with a limit (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--hot", type=int, default=usual.hot, help="limits that are in use (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--faults", type=float, default=usual.faults, help="simulated seconds of faults (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=usual.seed, help="seed of all random numbers (default: %(default)s)"
+    )
     parser.add_argument("--pictures", action="store_true", help="write docs/images/sharing-crowd.svg, too")
     options = parser.parse_args()
     # The buckets stay until the end, and the collector would take a third of the time to look at them.

@@ -32,6 +32,7 @@ from bench.tenants import ROTATING, START_SECONDS, drive
 RATE: Final = 500
 """Requests per second of the other tenants."""
 CONNECTIONS: Final = 50
+"""Connections of the other tenants."""
 QUIET: Final = "nobody scrapes"
 SCRAPED: Final = "scraped without a pause"
 TARGET_MS: Final = 25.0
@@ -55,7 +56,7 @@ def others(running: Running, tenants: int, seconds: float) -> Iterator[None]:
 
 
 def probe(running: Running, seconds: float) -> list[float]:
-    """The latencies of sequential requests, in seconds."""
+    """Send one request after the other; return their latencies in seconds."""
     poller = Poller()
     schedule = Schedule(poller)
     frame = produce_request(f"{quota_proxy.TENANT}-0", 1, 100)
@@ -72,7 +73,7 @@ def probe(running: Running, seconds: float) -> list[float]:
 
 
 def phase(running: Running, scraped: bool, seconds: float) -> tuple[list[float], dict[str, float]]:
-    """The latencies of the probe, and the scraper's result."""
+    """Run a phase; return the latencies of the probe in seconds, and the figures of the scraper."""
     assert running.admin_port is not None
     if not scraped:
         return probe(running, seconds), {}
@@ -110,11 +111,19 @@ def report(found: dict[str, list[float]], scrapes: Sequence[dict[str, float]]) -
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.stall", description=__doc__)
-    parser.add_argument("--active", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each phase")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the tenants and short phases")
-    parser.add_argument("--name", default=f"stall-{datetime.now():%Y%m%d-%H%M%S}")
+    parser.add_argument("--active", type=int, default=10_000, help="tenants (default: %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="length of a phase, in seconds (default: %(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="phases of each kind (default: %(default)s)")
+    parser.add_argument(
+        "--quick", action="store_true", help="1,000 tenants, and one round of 2 s, to check that it runs"
+    )
+    parser.add_argument(
+        "--name",
+        default=f"stall-{datetime.now():%Y%m%d-%H%M%S}",
+        help="name of the file in bench/results; default: `stall` and the time",
+    )
     options = parser.parse_args()
     if options.quick:
         options.active, options.seconds, options.rounds = 1_000, 2.0, 1

@@ -23,10 +23,13 @@ from bench.peers.peer import HOST, Running, Setting
 from bench.rounds import DriveFailed, Sample, fake_broker
 
 FEW: Final = 10
+"""The tenants of the proxy with which the other one is compared."""
 TARGET: Final = 1.1
+"""How many times the CPU of a request with FEW tenants a request with many may take."""
 START_SECONDS: Final = 300.0
 """Parsing a YAML file with 100,000 quotas takes long."""
 DRIVE_SECONDS: Final = 600.0
+"""The timeout of a run of the driver."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ ROTATING: Final = Way("another in every request", 100, True)
 
 
 def drive(running: Running, way: Way, tenants: int, requests: int) -> Sample:
-    """One run of the driver over this many tenants."""
+    """Run the driver over this many tenants; return its figures. Raises DriveFailed."""
     rotate = max(tenants // way.connections, FEW) if way.rotating else 1
     command = [sys.executable, "-m", "bench.load.drive", "--address", f"{HOST}:{running.port}"]
     command += ["--connections", str(way.connections), "--depth", "1", "--requests", str(requests)]
@@ -84,14 +87,24 @@ def report(found: dict[str, Found]) -> list[str]:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.tenants", description=__doc__)
-    parser.add_argument("--configured", type=int, default=100_000)
-    parser.add_argument("--active", type=int, default=10_000)
-    parser.add_argument("--requests", type=int, default=100_000, help="in each round")
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--quick", action="store_true", help="a twentieth of everything, to check that it runs"
+        "--configured", type=int, default=100_000, help="tenants with quotas (default: %(default)s)"
     )
-    parser.add_argument("--name", default=f"tenants-{datetime.now():%Y%m%d-%H%M%S}")
+    parser.add_argument(
+        "--active", type=int, default=10_000, help="tenants that send requests (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--requests", type=int, default=100_000, help="requests in each run (default: %(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each way (default: %(default)s)")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer tenants, requests and rounds, to check that it runs"
+    )
+    parser.add_argument(
+        "--name",
+        default=f"tenants-{datetime.now():%Y%m%d-%H%M%S}",
+        help="name of the file in bench/results; default: `tenants` and the time",
+    )
     options = parser.parse_args()
     if options.quick:
         options.configured, options.active, options.requests = 5_000, 1_000, 5_000

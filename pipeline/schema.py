@@ -109,7 +109,7 @@ COUNTS: Final = (
     "rejected_requests",
     "rejected_bytes",
 )
-"""The event's sums."""
+"""The fields of an event that are sums over its requests."""
 
 STORED_EVENT: Final = StructType(
     [*EVENT.fields, _column("date", DateType(), "UTC", "the day in which the interval begins")]

@@ -38,8 +38,8 @@ def make_window(start: str | None, end: str | None) -> Window:
 
 
 def previous(window: Window) -> Window | None:
-    """Return the period before a window: as many calendar months (UTC) if the window is of whole months, or
-    else as much time. None if the window lacks an end.
+    """Return the period before a window: as many calendar months (UTC) if the window consists of whole
+    months, otherwise the same length of time. None if the window lacks an end.
     """
     if window.start_ms is None or window.end_ms is None:
         return None
@@ -52,7 +52,7 @@ def previous(window: Window) -> Window | None:
 
 
 def _month(time_ms: int) -> int | None:
-    """The number of the month, from January of the year 0, that begins then; None if none does."""
+    """Return the months from January of the year 0 (UTC) to this time; None if no month begins then."""
     time = datetime.fromtimestamp(time_ms / 1000, UTC)
     if time != datetime(time.year, time.month, 1, tzinfo=UTC):
         return None

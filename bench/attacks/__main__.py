@@ -35,9 +35,12 @@ from proxy.upstream.cluster_access import ClusterAccess
 
 TOPIC: Final = "attacked"
 WARM_UP_SECONDS: Final = 1.0
+"""Between two phases that are measured: an attack begins to have its effect, or ends to."""
 RECORDS: Final = 60
 RECORD_BYTES: Final = 1_000_000
+"""The records that the topic has before the attacks: more than the largest Fetch of an attack, 50 MiB."""
 ANY_RATE: Final = 1e12
+"""Bytes/s that no client reaches: the proxy checks these quotas, and never throttles."""
 CONNECT_SECONDS: Final = 10.0
 REQUEST_PERCENTAGE: Final = "request_percentage"
 
@@ -168,16 +171,32 @@ def targets(options: argparse.Namespace) -> Iterator[tuple[Target, Target, LoopT
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.attacks", description=__doc__)
-    parser.add_argument("attacks", nargs="*", choices=[[], *ATTACKS], default=[], help="all by default")
-    parser.add_argument("--native", action="store_true", help="also measure without the proxy")
     parser.add_argument(
-        "--request-percentage", type=float, help="the attacker's quota, also at Kafka alone; none by default"
+        "attacks", nargs="*", choices=[[], *ATTACKS], default=[], help="attacks to measure; default: all"
+    )
+    parser.add_argument("--native", action="store_true", help="measure without the proxy, too")
+    parser.add_argument(
+        "--request-percentage",
+        type=float,
+        metavar="PERCENT",
+        help="quota of each attacker, in percent of a thread; with --native also at Kafka; default: none",
     )
     parser.add_argument("--turns", action="store_true", help="measure the turns of the proxy's event loop")
-    parser.add_argument("--all-kinds", action="store_true", help="with quotas of topics, and usage events")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each phase")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--name", default=f"attacks-{datetime.now():%Y%m%d-%H%M%S}")
+    parser.add_argument("--all-kinds", action="store_true", help="add quotas of topics, and usage events")
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="length of a phase, in seconds (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="rounds of each attack: a calm phase, and one under attack (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--name",
+        default=f"attacks-{datetime.now():%Y%m%d-%H%M%S}",
+        help="name of the file in bench/results; default: `attacks` and the time",
+    )
     options = parser.parse_args()
     page = Page()
     figures = []

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 READ_BYTES: Final = 1 << 20
 RECONNECT_SECONDS: Final = 0.05
+"""The pause before a new connection, after one that has ended."""
 BEGIN_SECONDS: Final = 0.05
 """Until the attacker has begun, it is asked again after this time."""
 PAUSE_SECONDS: Final = 0.001
-"""After a piece of a request."""
+"""The pause after a piece of a request."""
 SIZE: Final = 4
+"""Bytes of a frame's length, and of throttle_time_ms."""
 
 
 class Done:
@@ -131,9 +133,10 @@ def attack(name: str, target: Target, done: Done) -> None:
 
 @contextmanager
 def attacking(name: str, target: Target) -> Iterator[Done]:
-    """Run an attack in a process of its own while the block runs, which begins with the first connection.
+    """Run an attack in a process of its own while the block runs. The block begins when the attacker has
+    opened its first connection.
 
-    Raises RuntimeError if the process has ended.
+    Raises RuntimeError if the process ends before.
     """
     done = Done()
     context = multiprocessing.get_context("spawn")

@@ -31,7 +31,7 @@ class Target:
     """A topic on which the attacker has every right."""
     topic_id: bytes
     tls_port: int = 0
-    """0 without TLS."""
+    """The port of the TLS listener; 0 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def fetch(topic: str, partitions: int, max_wait_ms: int = 0, max_bytes: int = 1 
 
 
 def api_versions() -> bytes:
-    """An unknown version."""
+    """ApiVersions in a version that no broker knows."""
     return frame(_API_VERSIONS, 99, b"", flexible=True)
 
 
@@ -140,7 +140,7 @@ def incremental_alter_configs(names: Iterable[str]) -> bytes:
 
 
 def heartbeat(group: str) -> bytes:
-    """A member that does not exist."""
+    """A heartbeat of a member that does not exist."""
     return frame(_HEARTBEAT, 1, string(group) + struct.pack(">i", 1) + string("member"))
 
 
@@ -169,7 +169,7 @@ def metadata(names: Iterable[str]) -> bytes:
 
 
 def produce(topic: str, partition: int, records: bytes, client_id: str, acks: int = 1) -> bytes:
-    """A small request."""
+    """A Produce request with one batch of records, by any client."""
     body = struct.pack(">hhi", -1, acks, 30_000)
     body += topics(topic, [struct.pack(">ii", partition, len(records)) + records])
     head = struct.pack(">hhi", _PRODUCE, 7, 1) + string(client_id)

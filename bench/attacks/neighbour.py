@@ -14,6 +14,7 @@ from bench.load.frames import record_batch
 HOST: Final = "127.0.0.1"
 BATCH_BYTES: Final = 200
 EVERY_SECONDS: Final = 0.005
+"""Between the starts of two batches."""
 TIMEOUT_SECONDS: Final = 10.0
 SIZE: Final = 4
 NOT_LEADER_OR_FOLLOWER: Final = 6
@@ -21,6 +22,7 @@ NOT_LEADER_OR_FOLLOWER: Final = 6
 next one.
 """
 RETRY_SECONDS: Final = 0.01
+"""The pause before a batch is sent again to a partition without a leader."""
 
 
 @dataclass(frozen=True, slots=True)

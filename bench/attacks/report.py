@@ -12,6 +12,7 @@ NATIVE: Final = "Kafka"
 PROXY: Final = "proxy"
 NOT_MEASURED: Final = "-"
 ROUND_FROM_MS: Final = 10.0
+"""Latencies from here on are shown without decimals."""
 MAX_RATIO: Final = 1.5
 MAX_MS: Final = 50.0
 """The target: p99 of at most MAX_RATIO times the calm one, and never more than MAX_MS."""
@@ -26,7 +27,9 @@ class Measured:
     calm: Latencies
     attacked: Latencies
     responses: int
+    """Responses that the attacker got during the attack."""
     ends: int
+    """Its connections that the other side ended."""
     throttled_seconds: float = 0.0
     """The sum of throttle_time_ms in the attacker's responses."""
     at_broker: tuple[Latencies, Latencies] | None = None

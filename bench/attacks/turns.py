@@ -16,7 +16,7 @@ from typing import Final
 SOURCE: Final = Path(__file__).with_name("turns.c")
 COUNTS: Final = 8192
 STEP_MS: Final = 0.05
-"""Both are those of turns.c."""
+"""The number of the counts, and the CPU time that each stands for; as in turns.c."""
 _BYTES: Final = COUNTS * 8
 
 

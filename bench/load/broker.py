@@ -14,9 +14,10 @@ from bench.load.cold import ColdResponses
 from bench.load.poller import Poller
 from bench.load.session import Session
 
-# A request, without its size field, has to be smaller than this.
 BUFFER_SIZE: Final = 4 << 20
+"""A request has at most this many bytes, with its size field."""
 PARTITIONS: Final = 64
+"""The partitions of the topic in Metadata responses."""
 BACKLOG: Final = 4096
 
 
@@ -44,7 +45,12 @@ def serve(address: str, join: bool) -> NoReturn:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.load.broker", description="A fake Kafka broker.")
-    parser.add_argument("--listen", default="127.0.0.1:19092", metavar="HOST:PORT")
+    parser.add_argument(
+        "--listen",
+        default="127.0.0.1:19092",
+        metavar="HOST:PORT",
+        help="address to serve (default: %(default)s)",
+    )
     parser.add_argument(
         "--join", action="store_true", help="send the responses to all requests of one read in one write"
     )

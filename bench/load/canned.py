@@ -11,6 +11,7 @@ from proxy.wire.api_keys import FETCH, PRODUCE
 # size, api_key, api_version, correlation_id, the client id's length
 HEAD: Final = struct.Struct("!ihhih")
 SMALLEST_BATCH: Final = 68
+"""Bytes of a record batch v2 with an empty record."""
 _I32: Final = struct.Struct("!i")
 # Offsets after a v2 header in the requests of this pair: one topic of a known name and fewer than 127
 # partitions, so that every compact length before them is one byte.

@@ -44,15 +44,24 @@ class Client:
         self._view = memoryview(buffer)
         self._on_response = on_response
         self._due: deque[float] = deque()
+        """When each request without a response was due."""
         self._next_id = 0
+        """The correlation id of the request that is sent next, or in part."""
         self._expected_id = 0
+        """The correlation id of the next response."""
         self._owed = 0
+        """Requests that are offered and not yet sent whole."""
         self._offset = 0
+        """Bytes of the current request that are sent."""
         self._blocked = False
+        """Whether the socket accepts no more bytes at the moment."""
         self._head = b""
+        """The beginning of a response whose size and correlation id have not arrived whole."""
         self._ahead = 0
+        """Bytes of the current response that have not arrived."""
         self.received = 0
         self.sent = 0
+        """Bytes."""
         poller.add(sock, self.on_events)
 
     def offer(self, due: float) -> None:

@@ -26,7 +26,9 @@ from bench.load.schedule import Schedule
 
 @dataclass(frozen=True)
 class Load:
-    """What to send. `rate`: requests per second over all connections; 0: closed loop."""
+    """What to send: the options of the command. `size`: bytes of each partition. `depth`: requests in flight
+    on each connection. `rate`: requests per second over all connections; 0: closed loop.
+    """
 
     kind: str
     size: int
@@ -121,24 +123,58 @@ def arguments() -> argparse.Namespace:
         prog="python -m bench.load.drive",
         description="Loads a Kafka broker or proxy with one kind of request.",
     )
-    parser.add_argument("--address", default="127.0.0.1:29092", metavar="HOST:PORT")
-    parser.add_argument("--kind", choices=["produce", "fetch"], default="produce")
-    parser.add_argument("--size", type=int, default=100, help="bytes of each partition")
-    parser.add_argument("--partitions", type=int, default=1, help="partitions of each request, 126 at most")
-    parser.add_argument("--connections", type=int, default=4)
-    parser.add_argument("--depth", type=int, default=8, help="requests in flight on each connection")
     parser.add_argument(
-        "--rate", type=float, default=0.0, help="requests per second in total; 0: closed loop"
-    )
-    parser.add_argument("--requests", type=int, default=100_000)
-    parser.add_argument("--client-id", default="bench")
-    parser.add_argument("--client-ids", type=int, default=0, help="number of client ids: CLIENT_ID-0, -1 ...")
-    parser.add_argument("--tls-ca", metavar="FILE", help="use TLS, and trust these authorities")
-    parser.add_argument(
-        "--rotate", type=int, default=1, help="number of client ids that a connection uses in turn"
+        "--address",
+        default="127.0.0.1:29092",
+        metavar="HOST:PORT",
+        help="broker or proxy (default: %(default)s)",
     )
     parser.add_argument(
-        "--pid", type=int, help="process whose CPU and memory are measured, with its children"
+        "--kind", choices=["produce", "fetch"], default="produce", help="API (default: %(default)s)"
+    )
+    parser.add_argument("--size", type=int, default=100, help="bytes of each partition (default: %(default)s)")
+    parser.add_argument(
+        "--partitions", type=int, default=1, help="partitions of a request, 126 at most (default: %(default)s)"
+    )
+    parser.add_argument("--connections", type=int, default=4, help="connections (default: %(default)s)")
+    parser.add_argument(
+        "--depth",
+        type=int,
+        default=8,
+        help="requests in flight on each connection in the closed loop (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=0.0,
+        help="requests per second in total; 0: closed loop (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--requests",
+        type=int,
+        default=100_000,
+        help="requests in total, after a warm-up of a tenth (default: %(default)s)",
+    )
+    parser.add_argument("--client-id", default="bench", help="client id (default: %(default)s)")
+    parser.add_argument(
+        "--client-ids",
+        type=int,
+        default=0,
+        help="number of client ids: CLIENT_ID-0, -1 ...; 0: CLIENT_ID alone (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--tls-ca",
+        metavar="FILE",
+        help="use TLS, and trust the authorities in this file (PEM); default: no TLS",
+    )
+    parser.add_argument(
+        "--rotate",
+        type=int,
+        default=1,
+        help="client ids that a connection uses in turn, with --client-ids (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--pid", type=int, help="process to measure, with its children: CPU and memory; default: none"
     )
     return parser.parse_args()
 

@@ -25,10 +25,12 @@ TOPIC: Final = TopicName("bench")
 SIZE: Final = struct.Struct("!i")
 REQUEST_CORRELATION: Final = 8
 RESPONSE_CORRELATION: Final = 4
+"""The offsets of the correlation id in a frame, from the start of the size."""
 CORRELATION: Final = struct.Struct("!i")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _BATCH_OVERHEAD: Final = 61
+"""Bytes of a record batch v2 before its first record."""
 
 
 def frame(*entities: Any) -> bytes:

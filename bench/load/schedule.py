@@ -9,6 +9,7 @@ from bench.load.client import Client, LoadError
 from bench.load.poller import Poller
 
 PATIENCE_SECONDS: Final = 30.0
+"""The longest time without any response."""
 
 
 class Schedule:
@@ -18,6 +19,7 @@ class Schedule:
         self._poller = poller
         self._clock = clock
         self._to_offer = 0
+        """Requests that the closed loop has still to offer."""
         self.latencies = array("d")
 
     def on_response(self, client: Client, due: float) -> None:

@@ -13,7 +13,7 @@ PAGES = ("/metrics", "/api/quotas")
 
 
 def scrape(port: int, seconds: float) -> dict[str, float]:
-    """Scrape for this number of seconds."""
+    """Scrape for this number of seconds; return what the command prints."""
     count = size = 0
     slowest = 0.0
     end = time.monotonic() + seconds
@@ -31,8 +31,10 @@ def scrape(port: int, seconds: float) -> dict[str, float]:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.load.scrape", description="Scrapes a proxy.")
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--port", type=int, required=True, help="admin port, on the loopback address")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="how long to scrape (default: %(default)s)"
+    )
     options = parser.parse_args()
     print(json.dumps(scrape(options.port, options.seconds)))
 

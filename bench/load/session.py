@@ -30,9 +30,13 @@ class Session:
         self._view = memoryview(buffer)
         self._join = join
         self._rest = b""
+        """The beginning of a request that has not arrived whole."""
         self._unsent: deque[tuple[bytearray, int]] = deque()
+        """Response frames, which connections share, and their correlation ids."""
         self._offset = 0
+        """Bytes of the first of them that are sent."""
         self._blocked = False
+        """Whether the socket accepts no more bytes at the moment."""
 
     def on_events(self, mask: int) -> None:
         """Read, respond, write; close the connection at its end or on an unsupported request."""
@@ -73,12 +77,14 @@ class Session:
             self._flush()
 
     def _response(self, at: int, size: int) -> None:
+        """Append the response to the request of `size` bytes whose size field is at `at`."""
         (correlation_id,) = CORRELATION.unpack_from(self._buffer, at + REQUEST_CORRELATION)
         self._unsent.append((response_to(self._buffer, at, size, self._cold), correlation_id))
         if not self._join and not self._blocked:
             self._flush()
 
     def _join_unsent(self) -> None:
+        """Copy the unsent responses into one buffer."""
         first_id = self._unsent[0][1]
         joined = bytearray()
         for response, correlation_id in self._unsent:

@@ -9,5 +9,5 @@ class Direct:
     name = "direct"
 
     def start(self, setting: Setting) -> Running:
-        """Nothing to start."""
+        """Return the fake broker, which runs already."""
         return Running(self.name, setting.broker_port)

@@ -31,7 +31,7 @@ class HaProxy:
     def __init__(self) -> None:
         path = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
         if path is None:
-            raise Unavailable("haproxy is not installed; `apt-get install haproxy` brings it")
+            raise Unavailable("haproxy is not installed; run `apt-get install haproxy`")
         self._path = path
 
     @property

@@ -14,7 +14,9 @@ from proxy.demo.ports import free_port_range
 HOST: Final = "127.0.0.1"
 START_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 10.0
+"""The time between SIGTERM and SIGKILL."""
 LAST_LINES: Final = 20
+"""Lines of the output in an error."""
 
 
 class Unavailable(Exception):
@@ -133,7 +135,7 @@ def launch(
     ready: Callable[[], bool] = lambda: True,
 ) -> Running:
     """Run the command with its output in `name`.log; return when it is `ready` and `port` accepts
-    connections.
+    connections. Raises StartFailed if it ends, or if that takes longer than `setting.start_seconds`.
     """
     log = setting.folder / f"{name}.log"
     with log.open("wb") as output:

@@ -19,6 +19,7 @@ from bench.peers.tls import make_certificate
 
 TENANT: Final = "bench"
 BASELINE: Final = "baseline"
+"""The name in the results of the proxy of another checkout."""
 # It is unreachable: the bench measures the cost of checking quotas, not of throttling.
 BYTES_PER_SECOND: Final = 10**11
 KINDS: Final = ("topic partition", "broker", "mutation", "usage")
@@ -137,9 +138,9 @@ def installed() -> QuotaProxy:
 
 
 def interpreted(folder: Path) -> QuotaProxy:
-    """Copy the sources to `folder`, without the compiled modules."""
+    """Copy the sources to `folder`, without the compiled modules. Raises Unavailable if there are none."""
     if not _compiled(os.environ):
-        raise Unavailable("the pure rings are not compiled here; `make compiled` does it")
+        raise Unavailable("the pure rings are not compiled here; run `make compiled`")
     source = Path(proxy.__file__).parent
     shutil.copytree(source, folder / "proxy", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     environment = {**os.environ, "PYTHONPATH": str(folder)}
@@ -149,7 +150,9 @@ def interpreted(folder: Path) -> QuotaProxy:
 
 
 def baseline(checkout: Path) -> QuotaProxy:
-    """The build of another checkout, where `make setup` was run: what a change is compared with."""
+    """The build of another checkout, where `make setup` was run: what a change is compared with. Raises
+    Unavailable if it is not compiled.
+    """
     command = checkout / ".venv/bin/quota-proxy"
     if not command.exists():
         raise Unavailable(f"{checkout} has no .venv/bin/quota-proxy; run `make setup` there")
@@ -171,5 +174,5 @@ def _compiled(environment: Mapping[str, str], command: Path | None = None) -> bo
 def _command() -> Path:
     path = Path(sys.executable).with_name("quota-proxy")
     if not path.exists():
-        raise Unavailable("quota-proxy is not installed beside this Python; `make setup` does it")
+        raise Unavailable("quota-proxy is not installed beside this Python; run `make setup`")
     return path

@@ -13,6 +13,7 @@ import uvloop
 from bench.peers.peer import HOST, Running, Setting, free_ports, launch
 
 HIGH_WATER: Final = 1 << 20
+"""Bytes of a write buffer above which the relay stops reading from the other side."""
 
 
 class Side(asyncio.Protocol):
@@ -106,7 +107,7 @@ class Relay:
     name = "relay"
 
     def start(self, setting: Setting) -> Running:
-        """Serve a free port."""
+        """Relay from a free port to the fake broker."""
         (port,) = free_ports(1)
         command = [sys.executable, "-m", __spec__.name, str(port), str(setting.broker_port)]
         return launch(self.name, command, setting, port)

@@ -20,7 +20,7 @@ class Certificate:
 def make_certificate(folder: Path) -> Certificate:
     """Make the certificate. Raises Unavailable if openssl is not installed."""
     if shutil.which("openssl") is None:
-        raise Unavailable("TLS takes the command openssl, which is not installed")
+        raise Unavailable("openssl, which makes the certificate for TLS, is not installed; install it")
     made = Certificate(folder / "tls.pem", folder / "tls.key", folder / "tls.both.pem")
     if not made.both.exists():
         command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]

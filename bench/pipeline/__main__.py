@@ -46,18 +46,36 @@ PRICES: Final = """\
 def main() -> None:
     """Measure what the options name."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline")
-    parser.add_argument("--events", type=int, nargs="+", default=[1_000_000])
-    parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS))
-    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
-    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0])
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "bench-pipeline")
-    parser.add_argument("--memory", default="4g", help="Spark's driver memory.")
+    parser.add_argument(
+        "--events",
+        type=int,
+        nargs="+",
+        default=[1_000_000],
+        metavar="N",
+        help="numbers of events (default: 1000000)",
+    )
+    parser.add_argument(
+        "--jobs", nargs="+", choices=JOBS, default=list(JOBS), help="jobs to measure; default: all"
+    )
+    parser.add_argument(
+        "--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="tools to measure; default: all"
+    )
+    parser.add_argument(
+        "--format", choices=FORMATS, default=FORMATS[0], help="format of the events (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "bench-pipeline",
+        help="folder of the events, which are kept (default: %(default)s)",
+    )
+    parser.add_argument("--memory", default="4g", help="Spark's driver memory (default: %(default)s)")
     options = parser.parse_args()
     console = Console()
     results = _kept()
     RESULTS.mkdir(parents=True, exist_ok=True)
     for size in sorted(options.events):
-        with console.status(f"{size:,} events are made"):
+        with console.status(f"generating {size:,} events"):
             source = generate(size, options.format, options.folder, options.memory)
         for job in options.jobs:
             for tool in options.tools:
@@ -75,7 +93,7 @@ def main() -> None:
 
 
 def _kept() -> dict[Key, Result]:
-    """Read the earlier results."""
+    """Read the results of earlier runs, which this one adds to."""
     if not FILE.exists():
         return {}
     found = [Result(**each) for each in json.loads(FILE.read_text())]

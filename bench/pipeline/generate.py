@@ -33,10 +33,13 @@ PROXIES: Final = 2
 SESSION_MS: Final = 900_000
 """How long a client uses a partition."""
 EVENTS_PER_TENANT: Final = 1000
+"""By this the number of tenants follows from that of the events, unless it is given."""
 WITHOUT_TOPIC: Final = 5
 """One in this many events has no topic."""
 DELIVERED_TWICE: Final = 0.01
+"""The part of the events that have a duplicate."""
 PER_TASK: Final = 2_000_000
+"""Events of a task of Spark, to bound its memory."""
 _START: Final = "interval_start_ms"
 
 
@@ -132,7 +135,7 @@ def _columns(interval_ms: int, tenants: int) -> dict[str, Column]:
 
 
 def _uniform(of: Column, salt: int) -> Column:
-    """A hash from 0 to 1."""
+    """Return a number from 0, inclusive, to 1, exclusive: a hash of `of`, which `salt` varies."""
     return F.pmod(F.xxhash64(of, F.lit(salt)), F.lit(1 << 30)) / F.lit(float(1 << 30))
 
 
@@ -147,12 +150,22 @@ def _wave() -> Column:
 def main() -> None:
     """Write a folder of events."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline.generate")
-    parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--hours", type=float, default=24)
-    parser.add_argument("--tenants", type=int, help="default: one per 1000 events")
-    parser.add_argument("--interval", type=int, default=INTERVAL_MS, metavar="MS")
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--format", choices=("json", "parquet"), default="json")
+    parser.add_argument(
+        "--events", type=int, default=1_000_000, help="about this many events (default: %(default)s)"
+    )
+    parser.add_argument("--hours", type=float, default=24, help="hours that they cover (default: %(default)s)")
+    parser.add_argument("--tenants", type=int, help="number of tenants; default: one per 1000 events, at least 20")
+    parser.add_argument(
+        "--interval",
+        type=int,
+        default=INTERVAL_MS,
+        metavar="MS",
+        help="length of an interval in ms (default: %(default)s)",
+    )
+    parser.add_argument("--out", required=True, help="folder to write, which is replaced")
+    parser.add_argument(
+        "--format", choices=("json", "parquet"), default="json", help="format (default: %(default)s)"
+    )
     options = parser.parse_args()
     spark = make_session()
     table = events(spark, options.events, options.hours, options.tenants, options.interval)

@@ -19,7 +19,7 @@ _TIMES: Final = slice(11, 15)
 
 
 def main() -> None:
-    """Run the job. Its JVM is alive until this process ends."""
+    """Run the job, and print the cost while its JVM is still alive: it ends with this process."""
     job, source, out, quotas, prices, memory = sys.argv[1:]
     shutil.rmtree(out, ignore_errors=True)
     # Spark spills to the disk of the events.

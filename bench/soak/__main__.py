@@ -36,9 +36,21 @@ def arguments() -> argparse.Namespace:
         epilog="; ".join(f"{each.name}: {each.summary}" for each in SCENARIOS),
     )
     names = [each.name for each in SCENARIOS]
-    parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help=", ".join(names))
-    parser.add_argument("--short", action="store_true", help="seconds of each, to check that everything runs")
-    parser.add_argument("--scale", type=float, default=1.0, help="this part of the full length, such as 0.2")
+    parser.add_argument(
+        "scenario",
+        nargs="*",
+        metavar="SCENARIO",
+        help=f"{', '.join(names)}; default: those that have not passed yet",
+    )
+    parser.add_argument(
+        "--short", action="store_true", help="run each scenario for seconds, to check that everything runs"
+    )
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="run this part of the full length, such as 0.2 (default: %(default)s)",
+    )
     options = parser.parse_args()
     unknown = set(options.scenario) - set(names)
     if unknown:

@@ -22,13 +22,16 @@ from tests.support.process.proxy_process import ProxyProcess
 from tests.support.waiting import wait_until
 
 ROUNDS: Final = 5
+"""How often a broker hangs, is killed and moves, in this order."""
 HANG_SECONDS: Final = 5.0
 SHORT_HANG_SECONDS: Final = 1.0
+"""For how long a broker hangs in a fault; the second is that of a short run."""
 PARTITIONS: Final = 6
 TENANT: Final = "soak-tenant"
 QUOTA: Final = 256 << 10
 """The tenant's quota, in bytes per second at each broker."""
 QUOTA_SHARE: Final = 1.05
+"""How many times its quota the tenant may send over the whole run, besides the bursts."""
 BURSTS_SECONDS: Final = 2.0
 """What each broker may accept at once, in seconds of the quota: the burst, and the request that exceeds
 it.

@@ -21,9 +21,11 @@ from tests.support.process.proxy_process import HOST, ProxyProcess
 from tests.support.waiting import wait_until
 
 PER_SECOND: Final = 200
+"""Connections per second."""
 SECONDS: Final = 3600
 SHORT_SECONDS: Final = 2
 SAMPLE_SECONDS: Final = 0.5
+"""The interval of the samples of memory."""
 GROWTH_BYTES: Final = 2 << 20
 """The limit for the growth of memory between the second and the last quarter of a run of any length.
 
@@ -31,7 +33,9 @@ A relay with its broker side takes 10 KB, so the check finds a leak of one in th
 connections.
 """
 RESET: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER for 0 s: the close of the socket resets the connection."""
 LENGTH: Final = 4
+"""Bytes of a frame's length."""
 TOPIC: Final = "soak-churn"
 
 
@@ -57,9 +61,9 @@ class Visitor:
 
     def _visit(self, client: socket.socket, how: int) -> None:
         if how == 0:
-            return  # Without a request.
+            return  # without a request
         if how == 1:
-            # In the middle of a request.
+            # Disconnect in the middle of a request.
             client.sendall(self._api_versions[: len(self._api_versions) // 2])
             return
         client.sendall(self._api_versions)

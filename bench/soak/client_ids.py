@@ -15,6 +15,7 @@ from tests.support.process.proxy_process import HOST, ProxyProcess
 CLIENT_IDS: Final = 200_000
 SHORT_CLIENT_IDS: Final = 1_000
 LENGTH: Final = 4
+"""Bytes of a frame's length."""
 TOGETHER: Final = 50
 """The number of requests that are sent before their responses are read."""
 BYTES_PER_CLIENT_ID: Final = 6 << 10

@@ -21,11 +21,14 @@ serve.
 """
 SHORT_EVERY_SECONDS: Final = 0.5
 NEIGHBOUR_EVERY_SECONDS: Final = 0.01
+"""Between two requests of the neighbour."""
 ALONE_SECONDS: Final = 20
+"""For how long the neighbour is measured alone, at most."""
 GROWTH_BYTES: Final = 8 << 20
 """The limit for the growth of memory once the connections are open."""
 TOPIC: Final = "soak-connections"
 LONG_MS: Final = 3_600_000
+"""No idle connection is closed before: neither by the proxy nor by the broker."""
 
 
 def run(run: Run) -> Outcome:

@@ -25,9 +25,11 @@ from tests.support.messages.requests import api_versions, batch, produce
 
 ROOT: Final = Path(__file__).parents[2]
 READY_SECONDS: Final = 300.0
+"""The timeout of the end of a crowd."""
 AT_A_TIME: Final = 100
 """The number of connections that are opened before responses are read."""
 LENGTH: Final = 4
+"""Bytes of a frame's length."""
 
 
 class Member:

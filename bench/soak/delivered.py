@@ -17,6 +17,7 @@ from tests.support.messages.requests import values
 from tests.support.waiting import wait_until
 
 READ_SECONDS: Final = 60.0
+"""The longest wait until the group has read all messages."""
 
 
 class Group:

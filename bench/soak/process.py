@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Final
 
 OWN_FILES: Final = 8
+"""Descriptors that the process may open for itself during a run."""
 SETTLE_SECONDS: Final = 60.0
 """Longer than a broker's side of a connection waits for its broker (LINGER_SECONDS)."""
 

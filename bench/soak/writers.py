@@ -17,9 +17,11 @@ from tests.support.messages.numbered import number, value
 from tests.support.waiting import wait_until
 
 PER_SECOND: Final = 100
+"""Messages per second of each writer."""
 GO_ON_SECONDS: Final = 60.0
 """The longest time until a writer continues. It is generous, because that time is measured."""
 FLUSH_SECONDS: Final = 60.0
+"""The longest wait for the acknowledgements of a writer that is stopped."""
 
 
 class Acknowledged:

@@ -82,19 +82,20 @@ def usage(job: Job, by: str) -> None:
 @click.option(
     "--stream",
     type=click.Choice(MODES),
-    help="Continue where the last run ended: `once` stops at the end of the topic, `follow` continues until "
-    "SIGTERM.",
+    help="Read a topic as a stream, from where the last run ended: `once` stops at the end of the topic, "
+    "`follow` continues until SIGTERM. Default: read all events, and add those that the table lacks.",
 )
 @click.option(
     "--late",
     default="1 hour",
     show_default=True,
-    help="A stream writes events that are older than the newest one by more than this to late/.",
+    help="A Spark interval. A stream writes events to late/ that are older than the newest one by more than "
+    "this.",
 )
 @click.option(
     "--every", default=10.0, show_default=True, type=RATE, help="Seconds between a stream's batches."
 )
-@click.option("--checkpoint", help="Folder of the stream's checkpoint; by default _checkpoint in --out.")
+@click.option("--checkpoint", help="Folder of the stream's checkpoint. Default: _checkpoint in --out.")
 @click.option(
     "--recover",
     is_flag=True,
@@ -106,7 +107,7 @@ def usage(job: Job, by: str) -> None:
     "most",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Most records of a stream's batch; by default, all that there are.",
+    help="Maximum number of records in a batch of a stream. Default: all that there are.",
 )
 @click.option(
     "--compact", is_flag=True, help="Join small files of the table: at the end, and a stream once per hour."
@@ -170,10 +171,16 @@ def chargeback(job: Job, prices: Path) -> None:
     help="Entities that get quotas.",
 )
 @click.option(
-    "--capacity", type=RATE, metavar="B/S", help="Capacity of a broker in each direction, in bytes/s."
+    "--capacity",
+    type=RATE,
+    metavar="B/S",
+    help="Capacity of a broker in each direction, in bytes/s, which the quotas of its users together do not "
+    "exceed. Default: no bound.",
 )
 @click.option(
-    "--current", type=FILE, help="YAML file with the current quotas; see --step for how it limits decreases."
+    "--current",
+    type=FILE,
+    help="YAML file with the current quotas, which --step and --review compare with. Default: no quotas.",
 )
 @click.option(
     "--step",
@@ -188,7 +195,7 @@ def chargeback(job: Job, prices: Path) -> None:
     default=DEFAULT_FLOOR,
     show_default=True,
     metavar="B/S",
-    help="Smallest quota, unless --capacity requires a smaller one.",
+    help="Smallest quota in bytes/s, unless --capacity requires a smaller one.",
 )
 @click.option(
     "--samples",
@@ -310,18 +317,39 @@ def report(
 
 
 @main.command()
-@click.option("--cluster", type=FILE, help="JSON file with brokers, partitions and moves.")
+@click.option(
+    "--cluster", type=FILE, help="JSON file with brokers, partitions and moves. Set this or --bootstrap."
+)
 @click.option("--bootstrap", metavar="HOST:PORT", help="Read the cluster from this broker instead of a file.")
-@click.option("--moves", type=FILE, help="JSON file with the moves, as for kafka-reassign-partitions.")
-@click.option("--throttle", type=RATE, metavar="B/S", help="Plan with this throttle, in bytes/s.")
-@click.option("--network", type=RATE, metavar="B/S", help="Network capacity of a broker, in bytes/s.")
+@click.option(
+    "--moves",
+    type=FILE,
+    help="JSON file with the moves, as for kafka-reassign-partitions. Default: those in --cluster; required "
+    "with --bootstrap.",
+)
+@click.option(
+    "--throttle",
+    type=RATE,
+    metavar="B/S",
+    help="Plan with this throttle, in bytes/s. Default: one that completes the moves in --within.",
+)
+@click.option(
+    "--network",
+    type=RATE,
+    metavar="B/S",
+    help="Network capacity of a broker, in bytes/s, which bounds the throttle. Default: no bound.",
+)
 @click.option(
     "--within",
     type=RATE,
     metavar="SECONDS",
-    help="Compute the throttle that completes the reassignment in this time.",
+    help="Time for the reassignment: compute the throttle that completes it in this time, or check that "
+    "--throttle does. Default: 3600 without --throttle.",
 )
-@click.option("--events", help="Compute inbound rates from these events.")
+@click.option(
+    "--events",
+    help="Compute inbound rates from these events. Default: the rates in --cluster, if it has them.",
+)
 @click.option(
     "--events-cluster",
     metavar="NAME",

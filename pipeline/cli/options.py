@@ -40,11 +40,11 @@ _COMMON_OPTIONS: Final = (
         "--from",
         "start",
         metavar="TS",
-        help="Start of the window, inclusive, such as 2026-01-31T14:00 (UTC).",
+        help="Start of the window, inclusive, such as 2026-01-31T14:00 (UTC). Default: no bound.",
     ),
-    click.option("--to", "end", metavar="TS", help="End of the window, exclusive (UTC)."),
+    click.option("--to", "end", metavar="TS", help="End of the window, exclusive (UTC). Default: no bound."),
     click.option(
-        "--master", metavar="URL", help="Spark's master; by default that of spark-submit, or local[*]."
+        "--master", metavar="URL", help="Spark's master. Default: that of spark-submit, or local[*]."
     ),
     click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated."),
     click.option(
@@ -54,13 +54,14 @@ _COMMON_OPTIONS: Final = (
         "--access",
         type=FILE,
         help="YAML file with `tls` and `sasl` for connections to brokers, with the keys below `upstream` in "
-        "the proxy's configuration.",
+        "the proxy's configuration. Default: plaintext, without a login.",
     ),
     click.option(
         "--events-format",
         "form",
         type=click.Choice(FORMATS),
-        help="Format of the files of --events; by default, Parquet if the name of any file ends in .parquet.",
+        help="Format of the files of --events. Default: Delta or Iceberg if the folder has a table's log, "
+        "Parquet if the name of any file ends in .parquet, otherwise JSON lines.",
     ),
     click.option(
         "--with-late",
@@ -127,7 +128,9 @@ def in_lake(run: Callable[..., None]) -> Callable[..., None]:
         help="Format of the table.",
     )
     with_name = click.option(
-        "--catalog-table", metavar="NAME", help="Make the table known to Spark's catalog by this name."
+        "--catalog-table",
+        metavar="NAME",
+        help="Make the table known to Spark's catalog by this name. Default: do not.",
     )
     return with_format(with_name(run))
 

@@ -115,7 +115,7 @@ def _java_sasl(sasl: UpstreamSasl) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """A value of a JAAS configuration."""
+    """Return a value of a JAAS configuration, in quotes and with escapes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

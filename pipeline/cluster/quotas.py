@@ -20,6 +20,7 @@ from proxy.upstream.cluster_access import ClusterAccess
 
 Limits = Mapping[QuotaEntity, Mapping[str, float]]
 _CONNECT_SECONDS: Final = 10.0
+"""The timeout of connecting to one server, with TLS and login."""
 __all__ = ["QuotaChange", "changes_to", "read_limits", "set_quotas", "show_name", "show_tenant", "summary"]
 
 

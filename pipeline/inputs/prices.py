@@ -10,7 +10,9 @@ from pipeline.errors import InputError
 from pipeline.inputs.documents import convert, read_yaml
 
 MOST: Final = Decimal(10_000_000)
+"""The highest price."""
 DECIMALS: Final = 6
+"""The most decimals of a price."""
 MOST_UP_TO: Final = Decimal(10**12)
 """Larger than every quantity of a tenant, and within the decimal numbers that Spark computes with."""
 

@@ -67,7 +67,9 @@ class Job:
         self._kept: DataFrame | None = None
         self._progress: Progress | None = None
         self._known_period: Window | None = None
+        """The period of the tables, once the events have been read."""
         self._shared = SparkSession.getActiveSession() is not None
+        """Whether another program has started the session, and stops it."""
 
     def __enter__(self) -> Self:
         make_folder(self.options.out)

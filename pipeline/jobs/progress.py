@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 _EVERY_SECONDS: Final = 0.5
+"""Between two updates of the line."""
 
 
 class Progress:

@@ -24,6 +24,7 @@ from pipeline.window import Window
 from proxy.quota.identity import QuotaEntity
 
 _WEEK_MS: Final = 7 * 86_400_000
+"""The review replays this much of the events: a week has all kinds of days."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def _with_files(job: Job, figures: Figures, currency: str, every: Iterable[Invoi
 
 
 def _largest(every: Iterable[Invoice], uses: Mapping[Key, Use]) -> list[Invoice]:
-    """The invoices in the page."""
+    """Return the invoices of the tenants that pay the most, for the page."""
     shown = collect.largest(uses, INVOICES)
     return collect.in_order(each for each in every if (each.cluster, each.user, each.client_id) in shown)
 

@@ -71,7 +71,7 @@ def hours(table: DataFrame, named: Sequence[Key], *, several: bool) -> list[Hour
 
 
 def topics(table: DataFrame, most: int) -> tuple[list[Topic], int]:
-    """The largest topics of `schema.USAGE`, and the number of all."""
+    """Return the `most` largest topics of `schema.USAGE`, and the number of all topics."""
     sums = table.groupBy("topic").agg(
         *[total(name).alias(name) for name in ("bytes_in", "bytes_out")],
         F.countDistinct(*TENANT).alias("tenants"),
@@ -141,7 +141,7 @@ def invoices(
 
 
 def largest(uses: Mapping[Key, Use], most: int) -> set[Key]:
-    """The tenants that pay the most."""
+    """Return the `most` tenants that pay the most."""
     return set(sorted(uses, key=lambda tenant: (-(uses[tenant].amount or 0), tenant))[:most])
 
 

@@ -36,8 +36,11 @@ ONCE: Final = "once"
 FOLLOW: Final = "follow"
 MODES: Final = (ONCE, FOLLOW)
 _BATCH_PARTITIONS: Final = "8"
+"""spark.sql.shuffle.partitions, unless the user has set it: a batch is small."""
 _POLL_SECONDS: Final = 0.2
+"""Between two checks whether the query has ended."""
 _COMPACT_SECONDS: Final = 3600.0
+"""The least time between two compactions of a running stream."""
 _NOT_CHOSEN: Final = ("200", LOCAL_SHUFFLE_PARTITIONS)
 """Values that the user has not set: Spark's default, and ours."""
 _RECOVER: Final = (

@@ -22,6 +22,7 @@ from pipeline.transforms.events import bad, checked_lines, good, is_within, with
 from pipeline.window import Window
 
 _ROWS_PER_FILE: Final = 1_000_000
+"""A batch is written by one task for each of so many lines, so that it adds few files."""
 _START: Final = "interval_start_ms"
 _IS_LATE: Final = "is_late"
 
@@ -53,9 +54,11 @@ class Batches:
     def __init__(self, lake: Lake, position: str, window: Window, late_ms: int) -> None:
         self._lake: Final = lake
         self._note: Final = f"{position}/newest.json"
+        """The file with the number of the last batch, and the newest start before it."""
         self._window: Final = window
         self._late_ms: Final = late_ms
         self._newest: int | None = None
+        """The newest start of all earlier batches, in ms; None: not known yet, or there are none."""
         self.sums = Sums()
 
     def write(self, records: DataFrame, number: int) -> Sums:
@@ -149,6 +152,7 @@ class Batches:
         return self._newest
 
     def _newest_stored(self) -> int | None:
+        """Return the newest start in the table of events, at most now, in ms; None without a table."""
         table = self._lake.read(EVENTS_TABLE)
         if table is None:
             return None

@@ -40,7 +40,7 @@ class LogTable(ABC):
 
     @abstractmethod
     def overwrite(self, rows: DataFrame, replaced: str) -> None:
-        """Replace the rows for which `replaced` is true, an SQL condition of `date`. The table must exist."""
+        """Replace the rows for which the SQL condition `replaced` on `date` is true. The table must exist."""
 
     @abstractmethod
     def compact(self) -> None:
@@ -127,7 +127,7 @@ def log_table(spark: SparkSession, form: str, folder: str, name: str | None) -> 
 
 
 def register(spark: SparkSession, name: str, form: str, folder: str) -> None:
-    """Make the table in the folder known to the catalog. Raises InputError if the name is of another."""
+    """Make the table in the folder known to the catalog. Raises InputError if another table has the name."""
     if not spark.catalog.tableExists(name):
         spark.sql(f"CREATE TABLE {name} USING {form} LOCATION {_text(folder)}")
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").where("col_name = 'Location'").collect()

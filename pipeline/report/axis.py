@@ -12,6 +12,7 @@ ten.
 _TIMES: Final = 4.0
 """An outlier is at least this many times as high as every other column that is not an outlier."""
 _ROOM: Final = 1.1
+"""How many times the highest column that is not an outlier the axis is high, if it cuts off outliers."""
 
 
 def axis_top(columns: Sequence[float]) -> float:

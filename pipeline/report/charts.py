@@ -20,12 +20,16 @@ _RIGHT: Final = 8.0
 _TOP: Final = 10.0
 _BOTTOM: Final = 26.0
 _LABELS_AT_MOST: Final = 12
+"""Labels of the time axis."""
 _COLUMN_AT_MOST: Final = 56.0
+"""The width of a column."""
 _CELL_HEIGHT: Final = 22.0
 _STEPS: Final = (1, 2, 3, 4, 6, 12, 24, 48, 72, 168, 336, 720, 2160, 8760)
+"""Periods from one label of the time axis to the next."""
 _COLUMNS_AT_MOST: Final = 400
 """A year has a column for each day, and a fortnight one for each hour."""
 _ROWS_AT_MOST: Final = 62
+"""Two months have a row for each day."""
 Span = tuple[datetime, datetime] | None
 """The first and the last hour; None without events."""
 
@@ -61,7 +65,7 @@ class Chart:
     x_labels: list[Label]
     y_labels: list[Label]
     lines: list[float]
-    """The y of horizontal lines."""
+    """The y of each horizontal line, for the marks of the left axis."""
     left: float = _LEFT
     right: float = WIDTH - _RIGHT
     unit: str = "hour"

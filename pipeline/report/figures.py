@@ -11,7 +11,7 @@ Key = tuple[str, str, str]
 Period = tuple[datetime, datetime]
 """UTC; the end is exclusive."""
 OTHERS: Final = "others"
-"""No tenant has this label."""
+"""The label of all tenants without a color of their own. No tenant has it (pipeline.report.labels)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +146,13 @@ class Figures:
     currency: str = ""
     headroom: Sequence[Headroom] = ()
     topics: Sequence[Topic] = ()
-    """The largest ones."""
+    """The largest topics, the largest first."""
     topic_count: int = 0
     bad_events: int = 0
     contradicting: int = 0
     """Events that differ from an earlier one with the same identity."""
     tenants: Mapping[Key, Use] = field(default_factory=dict)
-    """Largest first."""
+    """The use of each tenant, the largest first."""
     several: bool = False
     """Whether the tenants of both periods are of several clusters, so that their labels need its name."""
     before: Before | None = None

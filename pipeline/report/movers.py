@@ -8,6 +8,7 @@ from typing import Final
 from pipeline.report.figures import Key, Use
 
 MOST: Final = 10
+"""Tenants of the list."""
 _NOTHING: Final = Use()
 _FREE: Final = Decimal("0.00")
 

@@ -10,7 +10,7 @@ _BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _COUNTS: Final = ("", " k", " M", " G", " T", " P")
 SIZES: Final = tuple(1024.0**place for place in range(len(_BYTES)))
 TIMES: Final = (1.0, 1000.0, 60_000.0, 3_600_000.0)
-"""A millisecond, a second, a minute, an hour."""
+"""A millisecond, a second, a minute and an hour, in ms: the steps of an axis."""
 COUNTS: Final = tuple(1000.0**place for place in range(len(_COUNTS)))
 
 
@@ -25,12 +25,12 @@ def rate(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """`1.5 M`."""
+    """A count: `1.5 M`."""
     return _scaled(value, 1000, _COUNTS, "")
 
 
 def duration(milliseconds: float) -> str:
-    """`120 ms`, `12.5 s`, `3 min 20 s`, `5 h 10 min`."""
+    """A duration: `120 ms`, `12.5 s`, `3 min 20 s`, `5 h 10 min`."""
     seconds = milliseconds / 1000
     if seconds < 1:
         return f"{milliseconds:.0f} ms"

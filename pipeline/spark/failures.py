@@ -17,7 +17,9 @@ from pipeline.errors import InputError, PipelineError
 FAILURES: Final = (PySparkException, Py4JError, ConnectionError)
 """What calls of Spark raise."""
 _LONGEST: Final = 300
+"""Characters of a cause that are shown."""
 _MOST_CAUSES: Final = 20
+"""Causes of one exception that are followed."""
 _FILE: Final = re.compile(
     r"(?:reading file:?|footer for file:?|read Parquet file|in file)\s+(?:FileStatus\{path=)?"
     r"((?:[\w+.-]+:/|/)[^\s;,}]*[^\s;,}.:])"

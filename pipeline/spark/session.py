@@ -25,6 +25,7 @@ LOCAL_SHUFFLE_PARTITIONS: Final = "64"
 _FETCH_ATTEMPTS: Final = 3
 """Ivy, which fetches the source, gives up at the first network error."""
 _JAVA: Final = 17
+"""The oldest Java that Spark 4 runs on."""
 _HERE: Final = Path(__file__).parent
 LOCAL: Final = "local[*]"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"

@@ -86,7 +86,7 @@ class FilePath:
         return FilePath(self._spark, f"{folder}{slash}.{name}.{suffix}")
 
     def move_to(self, other: "FilePath") -> None:
-        """Give the file or folder another name, which no file has."""
+        """Rename the file or folder to a path at which nothing is. Raises PipelineError if that fails."""
         if not self._files.rename(self._path, other._path):
             raise PipelineError(f"{self} cannot be renamed to {other}")
 

@@ -88,7 +88,7 @@ def is_ingested(spark: SparkSession, out: str) -> bool:
 
 
 def has_rows(spark: SparkSession, folder: str) -> bool:
-    """Whether the folder has a table."""
+    """Whether the folder has a Parquet table."""
     return FilePath(spark, folder).has_files(".parquet")
 
 
@@ -109,7 +109,7 @@ class Quality:
     late: int = 0
     """Events of the window in `late/` that do not count."""
     late_before: int = 0
-    """Events in `late/` of the period before the window, which that period's tables may lack."""
+    """Events in `late/` of the period before the window: that period's tables may lack them."""
 
 
 def late_source(spark: SparkSession, source: Source) -> Source | None:
@@ -127,7 +127,7 @@ def _is_events(source: Source) -> bool:
 
 
 def _late_counts(spark: SparkSession, late: Source, window: Window, *, with_late: bool) -> DataFrame:
-    """One row: the counts of Quality."""
+    """Return one row: `late` and `late_before` of Quality."""
     before = previous(window)
     read = Window(before.start_ms if before else window.start_ms, window.end_ms)
     events = good(read_checked(spark, late, read))
@@ -154,8 +154,11 @@ class Events:
         self._late: Final = None if late is None else _late_counts(spark, late, window, with_late=with_late)
         self._seen = self._observed()
         self._selected: DataFrame | None = None
+        """The events that are compared for duplicates, as events() selected them."""
         self._known: DataFrame | None = None
+        """The table whose events events() has excluded."""
         self._doubted: Observed | None = None
+        """Counts the contradicted events in the result of events()."""
 
     def events(
         self, some: Callable[[DataFrame], DataFrame] = all_events, known: DataFrame | None = None

@@ -20,6 +20,7 @@ from proxy.quota.limits.limits import Limits
 APIS: Final = {PRODUCER_BYTE_RATE: ("Produce",), CONSUMER_BYTE_RATE: ("Fetch", "ShareFetch")}
 """The quotas that events can be compared with, and the APIs that each charges."""
 _PLACE: Final = ("cluster", "proxy", "broker")
+"""Where a quota of the scope `broker` measures a rate."""
 _RUN: Final = "-[0-9a-f]{8}$"
 """The end of a proxy's name in events: the run of the process. Before it is the name of the host."""
 _BUCKETS: Final = StructType(

@@ -21,6 +21,7 @@ rows decides.
 CONTRADICTED: Final = "contradicted"
 """Whether an event with the same identity and different values was read."""
 IS_KNOWN: Final = "is_known"
+"""Whether a table of earlier runs has an event with the same identity."""
 CONTRADICTION: Final = "another event has the same identity and other values, and came first"
 EVENT_HOUR: Final = "event_hour"
 """The hour in which the interval begins, in hours since the epoch."""
@@ -37,7 +38,7 @@ Spark decides this for the last step first, when it does not know yet that earli
 `sortWithinPartitions` before each step tells it. Spark removes these sorts once it knows.
 """
 _ONE_EVENT: Final = (*IN_ORDER, "proxy", "listener", "api")
-"""Equal for the same event."""
+"""The columns of IDENTITY, and what follows from them: equal for the same event."""
 HASHED: Final = (EVENT_HOUR, HOURLY_HASH)
 """The columns that deduplicate() adds to those of events."""
 _HOUR_MS: Final = 3_600_000
@@ -47,7 +48,9 @@ _DIGEST: Final = "digest"
 _KNOWN: Final = "known_digest"
 _COUNTED: Final = "counted_digest"
 _ROW_BITS: Final = 29
+"""The low bits of a place: the row in its split."""
 _SPLIT_BITS: Final = 14
+"""The bits of the split in its file, which are added to those of the file's hash."""
 _SPLIT_SIZE_BITS: Final = 22
 """Spark's splits of a file have at least 4 MiB."""
 _FILES: Final = (1 << (63 - _ROW_BITS)) - (1 << _SPLIT_BITS)

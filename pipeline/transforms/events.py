@@ -17,8 +17,9 @@ _NO_EVENT: Final = "is no JSON object of an event"
 _LARGEST_COUNT: Final = 1 << 53
 """JSON numbers are exact up to here, and sums of a thousand of them fit into 64 bits."""
 _LONGEST_INTERVAL_MS: Final = 86_400_000
+"""A day; the proxy's usage.interval_seconds is at most an hour."""
 _EARLIEST_START_MS: Final = 1_420_070_400_000
-"""2015-01-01T00:00:00Z."""
+"""2015-01-01T00:00:00Z: an earlier time is of a clock that was not set."""
 _AHEAD_MS: Final = 86_400_000
 """How far a proxy's clock may be ahead of this machine's."""
 
@@ -124,6 +125,7 @@ def _kind(parsed: Column, path: str) -> Column:
 
 
 def _missing(prefix: str) -> list[Column]:
+    """Return the reason for each field that must not be null; it is null if the field has a value."""
     return [
         F.when(
             F.col(prefix + field.name).isNull(),
@@ -157,6 +159,7 @@ def _latest_ms() -> int:
 
 
 def _impossible(prefix: str) -> list[Column]:
+    """Return the reasons why no proxy sends such values; each is null if it does not apply."""
     version = F.col(f"{prefix}v")
     newer = F.concat(
         F.lit("v is "), version.cast("string"), F.lit(f"; this pipeline reads version {VERSION}")
@@ -212,7 +215,7 @@ def span(window: Window) -> tuple[Column, Column]:
 
 
 def with_period(table: DataFrame, period: Window) -> DataFrame:
-    """Add the columns of PERIOD."""
+    """Add the columns of PERIOD with the ends of this window; an end that it lacks is null."""
     ends = zip(names(PERIOD), (period.start_ms, period.end_ms), strict=True)
     return table.select("*", *[F.timestamp_millis(F.lit(ms).cast("bigint")).alias(name) for name, ms in ends])
 

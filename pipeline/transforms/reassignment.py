@@ -104,8 +104,12 @@ def plan(
     within: float | None = None,
     window_seconds: float = 11.0,
 ) -> Plan:
-    """Plan with this throttle, or with one that ends `within` so many seconds (an hour if neither is given).
-    Raises InputError if the moves do not match the cluster.
+    """Plan with this throttle, or with the one that completes the moves `within` so many seconds, an hour if
+    neither is given.
+
+    `throttle` and `network`, the capacity of a broker, are in bytes/s. `window_seconds`: the brokers'
+    replication.quota.window.num times replication.quota.window.size.seconds. Raises InputError if the moves
+    do not match the cluster.
     """
     _check_distinct("partitions", cluster.partitions)
     _check_distinct("moves", cluster.moves)
@@ -137,7 +141,9 @@ def plan(
 
 
 def _needed_throttle(most: float, work: float, seconds: float) -> float:
-    """The throttle with which the work ends in time. It is above `most` also if there is nothing to copy."""
+    """The throttle in bytes/s with which `work`, in bytes, ends in `seconds`. It is above `most`, the inbound
+    bytes/s of the busiest broker, also if there is nothing to copy.
+    """
     return max(math.ceil(most + work / seconds), math.floor(most) + 1)
 
 
@@ -151,6 +157,7 @@ def _bytes_to_move(moving: Sequence[Move], current: Mapping[tuple[str, int], Par
 
 
 def _response_bytes(throttle: float, network: float | None, brokers: int, window_seconds: float) -> int:
+    """Return Plan.fetch_response_max_bytes."""
     together = (throttle if network is None else network) / brokers
     return max(math.ceil(min(throttle, together) * window_seconds) - 1, 0)
 
@@ -221,6 +228,7 @@ def _check_distinct(what: str, found: Sequence[Partition | Move]) -> None:
 
 
 def _is_move(move: Move, current: dict[tuple[str, int], Partition], brokers: Sequence[int]) -> bool:
+    """Whether a move changes the replicas. Raises InputError if it does not match the cluster."""
     found = current.get((move.topic, move.partition))
     if found is None:
         raise InputError(f"the moves have {move.topic}-{move.partition}, which is not in the cluster")
@@ -256,6 +264,7 @@ def _reason(
     highest: float | None,
     within: float | None,
 ) -> str:
+    """Why the plan is not feasible by KIP-73's formula, as a sentence; empty if it is."""
     if seconds is None:
         return (
             f"it never ends: {throttle:,.0f} B/s is not above the {most:,.0f} B/s that broker {busiest} "

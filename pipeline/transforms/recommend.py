@@ -21,8 +21,11 @@ ENTITIES: Final = (PER_BOTH, PER_USER, PER_CLIENT_ID)
 DEFAULT_FLOOR: Final = 4096.0
 """Bytes/s: a request of some records each second."""
 DEFAULT_SAMPLES: Final = 3
+"""Intervals with traffic: a percentile of fewer says little."""
 _UNIT: Final = 1024
+"""Bytes/s of which a recommended quota is a multiple."""
 _PERCENTILE: Final = 0.99
+"""Of the rates of intervals with traffic: single peaks do not raise a quota."""
 
 
 @dataclass(frozen=True, slots=True)

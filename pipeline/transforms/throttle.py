@@ -11,6 +11,7 @@ from pipeline.transforms.duplicates import EVENT_HOUR, start_of, with_hour
 from pipeline.transforms.totals import total
 
 BOUND: Final = ("throttled_requests", "throttle_ms", "rejected_requests", "rejected_bytes")
+"""The counts of what quotas did."""
 
 
 def bound(events: DataFrame) -> DataFrame:

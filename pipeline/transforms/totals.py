@@ -9,6 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 LARGEST: Final = (1 << 63) - 1
+"""The largest number of Spark's bigint."""
 
 
 def total(count: str | Column) -> Column:

@@ -70,6 +70,7 @@ def _percentile(rates: str, percent: int) -> Column:
 
 
 def _share(name: str) -> Column:
+    """The part of the cluster's sum in that period; 0 if the sum is 0."""
     everything = F.sum(F.col(name).cast("double")).over(Window.partitionBy("hour", "cluster"))
     return F.when(everything > 0, F.col(name) / everything).otherwise(0.0)
 

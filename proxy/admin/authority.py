@@ -1,8 +1,8 @@
-"""Authority: who may read and change quotas through the proxy: the clients that the cluster authorizes.
+"""Authority: decides who may read and change quotas through the proxy: clients that the cluster authorizes.
 
 The proxy sends the broker a request of the same kind that changes nothing, on the client's own connection: a
 broker rejects AlterClientQuotas with validate_only for the same clients as without (error 31).
-DescribeCluster's authorized operations would not do: they are empty for a client that may not describe the
+DescribeCluster's authorized operations do not suffice: they are empty for a client that may not describe the
 cluster, whatever else it may do. The configuration decides in two cases: for a client whose TLS ends at the
 proxy, since the broker sees the proxy's principal, and in a cluster without an authorizer, which lets every
 client do everything.
@@ -26,7 +26,9 @@ Ask = Callable[[bytes], Awaitable[bytes]]
 EVERYBODY: Final = "everybody"
 LOOPBACK: Final = "loopback"
 MAY_NOT: Final = (
-    "Neither the cluster nor the proxy's configuration authorizes this client to read or change quotas."
+    "Neither the cluster nor the proxy's configuration authorizes this client to read or change quotas: it "
+    "needs DescribeConfigs or AlterConfigs on the cluster, or, where the cluster cannot decide, an entry in "
+    "the proxy's quotas.changes.admins."
 )
 
 
@@ -71,7 +73,7 @@ class Rights(Protocol):
 class ClientRights(Rights):
     """The rights that the broker gives; those of the configuration if the broker cannot decide.
 
-    Fulfils Asker.
+    Has the method of proxy.security.access.Asker, so that probes can send requests through it.
     """
 
     def __init__(
@@ -129,7 +131,10 @@ class ClientRights(Rights):
         return None
 
     async def ask(self, request: RequestPayload, schema: type[Response]) -> Response:
-        """Send the broker a request on the client's own connection."""
+        """Send the broker a request on the client's own connection; return the response.
+
+        Raises RelayError if the response does not parse, and what the argument `ask` of __init__() raises.
+        """
         payload = await self._ask_broker(request_frame(request, self._correlation_id, self._who.client_id))
         try:
             _, response = read_response(schema, payload)

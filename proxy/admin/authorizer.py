@@ -15,13 +15,14 @@ log = logging.getLogger(__name__)
 ASK_EVERY_SECONDS: Final = 300.0
 """An authorizer is added by restarting the brokers, so this rarely changes."""
 RETRY_SECONDS: Final = 1.0
+"""The pause after a broker could not be asked."""
 
 
 class AuthorizerWatch:
     """Knows whether one cluster has an authorizer."""
 
     def __init__(self, name: str, cluster: ClusterRefresh, authority: Authority) -> None:
-        """`name` is the listener's."""
+        """`name` is that of the listener, for messages."""
         self._name: Final = name
         self._cluster: Final = cluster
         self._authority: Final = authority
@@ -38,7 +39,7 @@ class AuthorizerWatch:
         )
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Ask a broker of the cluster, every ASK_EVERY_SECONDS, until cancelled."""
         while True:
             try:
                 missing = await self._ask()

@@ -13,9 +13,11 @@ class Broker:
     cluster_id: str
     node_id: int
     counts: PartitionCounts
+    """Asks the cluster's brokers for partitions, on the proxy's own connections."""
     ask: Ask
+    """Sends the broker a request on the client's connection."""
     rights: Rights
-    """The client's."""
+    """What the client may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Reply:
     """
 
     frame: bytes
+    """The response with its length, or the request to forward (see `forwards`)."""
     throttle_seconds: float = 0.0
     delayed: bool = False
     """Whether the response is delayed until the throttle ends: its version has no throttle_time_ms."""

@@ -56,8 +56,10 @@ TYPES: Final = (USER, CLIENT_ID, IP)
 EXACT: Final = 0
 DEFAULT_NAME: Final = 1
 ANY_NAME: Final = 2
+"""The match_type of a filter's component (KIP-546)."""
 MATCH_TYPES: Final = {DEFAULT_NAME: "MATCH_TYPE_DEFAULT", ANY_NAME: "MATCH_TYPE_SPECIFIED"}
 RESOLVE_SECONDS: Final = 5.0
+"""The timeout of resolving the host name of an `ip`."""
 ENTITIES: Final = "an entity has a user, a client-id, or both, or only an ip"
 ANY_LASTING: Final = Component("lasting", ANY_NAME, None)
 """Kafka rejects it as an unknown entity type (UNSUPPORTED_VERSION), so a client can tell a broker from
@@ -67,9 +69,11 @@ OF_FILE: Final = Component("lasting", EXACT, "file")
 TOO_MANY_CHANGES: Final = f"A request changes {MAX_CHANGES} quotas at most; send several requests"
 
 Entity = tuple[Part, ...]
-"""As the request names it."""
+"""The type and the name of each part, as the request has them."""
 Result = tuple[ErrorCode, str | None]
+"""The error_code and the error_message of an entity."""
 SUCCESS: Final[Result] = (ErrorCode.none, None)
+"""The result of an entity whose changes are made, or valid."""
 
 
 class ClientQuotas:
@@ -240,6 +244,7 @@ def _invalid(message: str) -> RequestRejected:
 
 
 def _end(end: float, values: Mapping[str, float | None]) -> int:
+    """Return `expires_at_ms` of an entry that sets `values` as an integer. Raises RequestRejected."""
     if not values:
         raise _invalid(f"{EXPIRES_AT_MS} needs a quota in the same entry, which then holds until that time")
     if not end.is_integer() or not time.time() * 1000 < end <= LAST_TIME_MS:

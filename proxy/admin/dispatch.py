@@ -38,7 +38,7 @@ _INTERCEPTED: Final = {
     )
 }
 APIS: Final = ApiTable([*_INTERCEPTED.values()])
-"""The APIs of clients' relays."""
+"""The intercepted APIs, for the relays of client listeners."""
 _FORWARDED: Final = (DELETE_TOPICS.versions, DELETE_RECORDS.versions, CREATE_PARTITIONS.versions)
 """Forwarded as they are, except for protected topics and while there is a controller mutation quota."""
 

@@ -8,11 +8,12 @@ T = TypeVar("T")
 
 
 class MeasuredWork(Generic[T]):
-    """Await it in place of the coroutine."""
+    """An awaitable that runs a coroutine, and measures it. Await it in place of the coroutine."""
 
     def __init__(self, work: Coroutine[Any, Any, T], clock: Callable[[], float] = time.thread_time) -> None:
+        """`clock` returns the CPU time of the event loop's thread, in seconds."""
         self.seconds = 0.0
-        """What the coroutine has taken so far."""
+        """The CPU time that the coroutine has taken so far."""
         self._work: Final = work
         self._clock: Final = clock
 

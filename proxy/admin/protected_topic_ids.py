@@ -23,7 +23,7 @@ class ProtectedTopicIds:
         self._turn = 0
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Look for the ids, every LOOK_SECONDS, until cancelled."""
         all_responded = not self._clusters
         while True:
             all_responded = await self.look() or all_responded

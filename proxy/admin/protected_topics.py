@@ -58,7 +58,7 @@ Handle = Callable[[Intercepted, Broker], Awaitable[Reply]]
 
 
 class ProtectedTopicsGate:
-    """Stands before the handlers of the APIs."""
+    """Answers for the protected topics, and gives the rest of a request to the handler of its API."""
 
     def __init__(self, topics: ProtectedTopics) -> None:
         self._topics: Final = topics

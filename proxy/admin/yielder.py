@@ -75,7 +75,7 @@ class LoopTurns:
 
 
 _turns: LoopTurns | None = None
-"""Those of the process's event loop."""
+"""The turns of the process's event loop; another event loop gets new ones."""
 
 
 def loop_turns() -> LoopTurns:
@@ -91,7 +91,7 @@ class Yielder:
     """Counts the steps of one piece of work."""
 
     def __init__(self, client: ClientKey = NO_CLIENT) -> None:
-        """`client`: whose request it is."""
+        """`client`: the one that requested the work, and whose turns it uses."""
         self._client: Final = client
         self._turns: LoopTurns | None = None
         self._left = 0

@@ -11,7 +11,7 @@ from proxy.errors import SettingsError, UpstreamUnavailable
 from proxy.upstream.failures import explain
 
 SECONDS: Final = 5.0
-"""Timeout of a request."""
+"""The timeout of a request."""
 _BUCKETS: Final = "/api/quotas"
 """A page that users may give for the port."""
 

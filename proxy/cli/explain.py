@@ -7,7 +7,7 @@ from proxy.quota.identity import ANONYMOUS
 
 
 def explain(settings: Settings, listener: Listener) -> list[str]:
-    """Indented lines of plain text."""
+    """Describe a listener in indented lines of plain text."""
     told = [("clients", _clients(listener)), ("users", _users(listener)), ("quotas", _quotas(listener))]
     if listener.proxy_protocol is not None:
         told.append(("address", _address(listener.proxy_protocol)))

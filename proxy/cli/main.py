@@ -125,7 +125,9 @@ def admin_options(command: Callable[..., None]) -> Callable[..., None]:
             "system.",
         ),
         click.option(
-            "--token-file", metavar="FILE", help="File with the token of the admin port (admin.token_file)."
+            "--token-file",
+            metavar="FILE",
+            help="File with the token of the admin port (admin.token_file); default: no token.",
         ),
         click.option(
             "--admin",

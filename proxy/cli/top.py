@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Bucket = Mapping[str, Any]
-"""An object of /api/quotas."""
+"""A bucket: an object of /api/quotas."""
 QUOTAS: Final = "/api/quotas"
 SHARES: Final = "/api/shares"
 _HEAD: Final = ("QUOTA", "ENTITY", "BROKER", "LIMIT/S", "SHARE/S", "NOW/S", "USED", "WAITED", "STATE")

@@ -14,6 +14,7 @@ T = TypeVar("T")
 
 _PLACE: Final = re.compile(r"^(?P<problem>.*?)(?: - at (?P<inside>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+"""msgspec's messages end with the place of the problem, such as `$.listeners[0].port`."""
 _NAMES: Final = {
     "object": "a mapping",
     "array": "a list",

@@ -23,11 +23,13 @@ NAMES_AT_MOST: Final = 1000
 
 _QUOTED: Final = rf"'[ -&(-~]{{0,{NAMES_AT_MOST}}}'|\"[ !#-\[\]-~]{{0,{NAMES_AT_MOST}}}\""
 _PLAIN: Final = rf"[A-Za-z][A-Za-z0-9_.-]{{0,{NAMES_AT_MOST}}}|<default>"
+"""Quoted texts of printable ASCII without escapes, and plain ones."""
 _NAME: Final = rf"(?:{_QUOTED}|{_PLAIN})"
 _PART: Final = rf"(?:user|client-id|ip): {_NAME}"
 _FLOW: Final = rf" \{{{_PART}(?:, {_PART})?\}}\n"
 _PARTS: Final = re.compile(rf"(user|client-id|ip): ({_NAME})")
 _NUMBER: Final = r"(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?"
+"""Numbers that mean the same in YAML and in Python."""
 _VALUES: Final = re.compile(rf"([a-z]+_[a-z_]+): ({_NUMBER})")
 _FIRST: Final = re.compile(r"^( *)- entity:", re.MULTILINE)
 _NO_TEXT: Final = frozenset({"yes", "no", "true", "false", "on", "off", "null"})

@@ -16,6 +16,7 @@ from proxy.demo import die_with_parent
 _spawner: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="children")
 
 Stream = int | IO[bytes] | None
+"""A standard stream of a child, as subprocess.Popen takes it; None: that of this process."""
 
 
 class Children:

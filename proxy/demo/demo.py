@@ -37,6 +37,7 @@ SECONDS: Final = 12
 """Long enough that the burst a tenant may have saved up, one second's worth of its quota, is within
 TOLERANCE."""
 _START_TIMEOUT: Final = 60.0
+"""Seconds until every flow has to be under way."""
 _BURSTS: Final = 2
 """A flow is under way once it has transferred so many seconds' worth of its quota: by then it has used up its
 initial burst, which is one second's worth."""

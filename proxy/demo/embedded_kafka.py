@@ -33,7 +33,9 @@ from proxy.errors import QuotaProxyError
 
 _START_TIMEOUT: Final = 120.0  # seconds; a start takes two, but much longer on a busy machine
 _STOP_TIMEOUT: Final = 60.0
+"""Seconds between SIGTERM and SIGKILL."""
 _POLL: Final = 0.05
+"""Seconds between two checks whether a broker is ready."""
 _EXCERPT: Final = 20  # lines
 
 

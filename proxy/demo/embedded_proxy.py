@@ -26,9 +26,12 @@ from proxy.errors import QuotaProxyError
 
 _HOST: Final = "127.0.0.1"
 _BROKER_PORTS: Final = 10
+"""The broker_port_count of the listener: node ids up to 9 have a port."""
 _START_TIMEOUT: Final = 60.0  # seconds; a start takes one, but much longer on a busy machine
 _STOP_TIMEOUT: Final = 10.0
+"""Seconds between SIGTERM and SIGKILL; the proxy drains for 2 s of them at most."""
 _POLL: Final = 0.05
+"""Seconds between two checks whether the proxy is ready."""
 _EXCERPT: Final = 20  # lines
 
 
@@ -37,10 +40,11 @@ class ProxyFailed(QuotaProxyError):
 
 
 class EmbeddedProxy:
-    """`upstream` is the cluster's bootstrap.servers, `clients` the configuration's quotas.clients,
-    `more_listeners` further ones, such as one for replication, `more_quotas` the other keys of `quotas`.
+    """A proxy in a process of its own, with one listener for clients.
 
-    The configuration and the log go into `folder`.
+    `upstream` is the cluster's bootstrap.servers, `clients` the configuration's quotas.clients. Further keys
+    are optional: `more_listeners`, such as one for replication, `more_quotas`, the other keys of `quotas`,
+    and `usage`. The configuration and the log go into `folder`.
     """
 
     def __init__(
@@ -59,7 +63,7 @@ class EmbeddedProxy:
         self.config = folder / "quota-proxy.yaml"
         self.log = folder / "quota-proxy.log"
         self.token = secrets.token_urlsafe(12)
-        """The admin port's token, which changes on its page need."""
+        """The token of the admin port, which is required for changes."""
         self._token_file = folder / "admin-token"
         self._settings: dict[str, object] = {
             "listeners": [

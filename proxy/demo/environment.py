@@ -20,6 +20,7 @@ LOCKED: Final = Path("requirements/demo.txt")
 FETCHER: Final = Path("requirements/fetch.txt")
 """The part of LOCKED that fetches Kafka."""
 _SHOWN_EVERY_SECONDS: Final = 1.0
+"""Between two lines about the steps that run."""
 _POLL_SECONDS: Final = 0.02
 
 

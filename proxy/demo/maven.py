@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from jgo.maven import MavenContext
 
 AT_A_TIME: Final = 8
+"""Jars that are fetched at the same time."""
 ATTEMPTS: Final = 3
+"""How often a jar is fetched until its checksum is right."""
 _TIMEOUT_SECONDS: Final = 30
+"""The timeout of a request to the repository."""
 
 
 class FetchFailed(QuotaProxyError):
@@ -24,7 +27,7 @@ class FetchFailed(QuotaProxyError):
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A jar of a list."""
+    """A jar of a list, by its Maven coordinates, with its checksum."""
 
     group: str
     artifact: str

@@ -13,6 +13,7 @@ from typing import Final
 
 _CANDIDATES: Final = range(12000, 32000)
 _BLOCK: Final = 200
+"""Ports of a block. The first one guards the block, and is never returned."""
 _guards: Final[list[socket.socket]] = []
 """A block belongs to the process that has bound its first port, until that process ends."""
 _left: Final[list[range]] = []
@@ -21,13 +22,14 @@ os.register_at_fork(after_in_child=_left.clear)
 
 
 def free_ports(count: int) -> list[int]:
-    """Return `count` ports that are not in use; a process gets each port only once."""
+    """Return `count` ports that are not in use; a process gets each port only once. Raises OSError."""
     return [free_port_range(1) for _ in range(count)]
 
 
 def free_port_range(count: int) -> int:
-    """Return the first of `count` consecutive ports that are not in use, such as a proxy's port per
-    broker.
+    """Return the first of `count` consecutive ports that are not in use, such as a proxy's port per broker.
+
+    Raises OSError if there are none.
     """
     while count < _BLOCK:
         for place, ports in enumerate(_left):

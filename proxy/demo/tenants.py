@@ -19,6 +19,7 @@ _RECORD: Final = bytes((64 << 10) - 128)
 """With the header of its batch just under 64 KiB, so that whole batches fill a Fetch response whose size a
 quota limits. A partial batch at its end would count, but be useless to the consumer."""
 _STOP_SECONDS: Final = 3.0
+"""The longest time that the stop of a client may take."""
 
 
 @dataclass(slots=True)

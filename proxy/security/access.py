@@ -21,7 +21,10 @@ Response = TypeVar("Response", bound="ResponsePayload")
 class Asker(Protocol):
     """A connection to a broker."""
 
-    async def ask(self, request: "RequestPayload", response: type[Response]) -> Response: ...
+    async def ask(self, request: "RequestPayload", response: type[Response]) -> Response:
+        """Send a request and return its response, of this type. Raises OSError or EOFError if the connection
+        ends.
+        """
 
 
 class Access:
@@ -81,6 +84,7 @@ class Access:
             raise UpstreamUnavailable(str(error)) from error
 
     async def _exchange(self, broker: Asker, sasl: UpstreamSasl) -> None:
+        """Send the mechanism's messages. Raises UpstreamUnavailable, SecretMissing, and what ask() raises."""
         if sasl.mechanism == "PLAIN":
             await _send(broker, sasl, f"\0{sasl.username}\0{_secret(sasl)}".encode())
         elif sasl.mechanism == "OAUTHBEARER":
@@ -92,6 +96,7 @@ class Access:
         else:
             from proxy.security.aiokafka_sasl import scram
 
+            # aiokafka's authenticator has no public method for a single message.
             login = scram(sasl.username, _secret(sasl), sasl.mechanism)
             step = login._step(None)
             try:

@@ -17,6 +17,7 @@ LINGER_SECONDS: Final = 1.0
 """Time for a client to close the connection. The proxy reads until then: if a socket is closed while received
 data is unread, the kernel resets the connection and discards the alert."""
 _CHUNK: Final = 1 << 14
+"""Bytes that are read and discarded at once."""
 
 
 class Handshake:

@@ -8,6 +8,7 @@ SEQUENCE: Final = 0x30
 SET: Final = 0x31
 OBJECT_IDENTIFIER: Final = 0x06
 UTC_TIME: Final = 0x17
+"""Universal tags (X.690)."""
 VERSION: Final = 0xA0
 """Tag [0] of the version field; version 1 certificates omit it."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _RULE: Final = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(?:.*?)"
+"""A rule, by Kafka's SslPrincipalMapper: DEFAULT, or PATTERN, REPLACEMENT and L or U."""
 _SPLITTER: Final = re.compile(rf"\s*(?P<rule>{_RULE})\s*(?:,\s*|$)")
 _PARSER: Final = re.compile(_RULE)
 _DOT: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\.", re.S)

@@ -25,10 +25,14 @@ CLIENT_AUTH: Final = {
     "required": ssl.CERT_REQUIRED,
 }
 FileStates = tuple[tuple[int, ...] | None, ...]
+"""The state of each file, which differs between any two versions of it; None: the file does not exist."""
 
 
 class TlsFiles:
-    """The files of one context. Raises SettingsError if the first context cannot be built."""
+    """The files of one SSL context, and the context that is built from their current content.
+
+    Raises SettingsError if the first context cannot be built.
+    """
 
     def __init__(self, at: KeyPath, files: Mapping[str, str], build: Callable[[], ssl.SSLContext]) -> None:
         """`files` maps the keys below `at` to paths. `build` may raise OSError or ValueError."""

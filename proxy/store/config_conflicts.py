@@ -16,7 +16,7 @@ Outcome = Callable[[Alteration[ConfigResource, str]], Mapping[str, str | None]]
 
 
 class ConfigConflicts:
-    """Begins with the configs in force."""
+    """The configs in force, and the changes that have been made to them."""
 
     def __init__(self, checks: Sequence[ConfigCheck], outcome: Outcome) -> None:
         self._checks: Final = checks
@@ -37,7 +37,7 @@ class ConfigConflicts:
         self._made += len(changes)
 
     def undo(self, number: int) -> None:
-        """Undo the last changes."""
+        """Undo this number of changes, the last first."""
         for check in self._checks:
             for _ in range(number):
                 check.undo()

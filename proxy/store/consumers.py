@@ -7,6 +7,7 @@ from typing import Any, Final
 from proxy.tasks import Tasks
 
 RETRY_SECONDS: Final = 0.5
+"""The pause before a topic that was unavailable is read again."""
 
 
 async def follow(

@@ -36,7 +36,7 @@ class EnforcedEntities:
         return before
 
     def of(self, entity: QuotaEntity) -> QuotaEntity:
-        """The entity as Limits has it."""
+        """Return the entity of Limits as which a configured entity is enforced, and remember that it is."""
         if not entity.ip:
             return entity
         try:

@@ -35,6 +35,7 @@ REQUEST_SECONDS: Final = 5.0
 RECORDS_AT_A_TIME: Final = 200
 """Records to process before yielding to the event loop: enough to be fast, and a few ms of work."""
 BATCH_BYTES: Final = 256 << 10
+"""The producer's batch.size: an import of quotas writes thousands of records at once."""
 
 
 class KafkaTopic:
@@ -69,6 +70,7 @@ class KafkaTopic:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._producer: Any = None
         self._one_at_a_time: Final = asyncio.Lock()
+        """A change that fails abandons the producer with all pending records: changes do not share it."""
         # aiokafka logs dozens of lines a second while a cluster is unavailable; `problem` is logged once.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
@@ -166,7 +168,7 @@ class KafkaTopic:
         return len(records)
 
     def _decoded(self, records: Sequence[Any]) -> list[tuple[Place, Setting | None]]:
-        """The records that can be applied."""
+        """Decode records, oldest first; skip those that cannot be read or applied."""
         changes = []
         for record in records:
             try:

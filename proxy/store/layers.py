@@ -38,6 +38,7 @@ class Temporary(Generic[Value]):
 
 FILE: Final = "file"
 TOOLS: Final = "tools"
+"""The sources of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Sourced(Generic[Value]):
 
     source: str
     value: Value | None
-    """None: no limit."""
+    """None: the layer has no limit, whatever lower layers have."""
     until_ms: int | None = None
     """Expiry of a temporary value."""
 

@@ -38,7 +38,7 @@ class PublishedLimits:
         self._enforced: Final = EnforcedEntities()
         self._conflict = ""
         self.limits = self._built()
-        """The current snapshot."""
+        """The current snapshot of all limits."""
 
     def move_host(self, host: QuotaEntity, address: str) -> list[tuple[QuotaEntity, str]]:
         """Set the address of a host name. Returns the places whose values may change by that."""

@@ -68,7 +68,9 @@ class FileQuotas:
     settings: object = None
     """The settings that `build` applies. Two files with equal settings build equal limits of equal quotas."""
     layer: ClientLayer = field(default_factory=ClientLayer)
+    """The quotas of users, client ids and addresses."""
     configs: ConfigLayer = field(default_factory=ConfigLayer)
+    """The configs of topics and brokers."""
     retains_deleted: bool = False
     """Whether the configs of a deleted topic apply to the next topic of its name."""
 
@@ -94,7 +96,9 @@ class QuotaStore:
         self._clients: Final = Sources(file.layer, wall_ms())
         self._configs: Final = Sources(file.configs, wall_ms())
         self._topic_ids: Final[dict[str, dict[str, str]]] = {}
+        """By topic and config: the id of the topic for which a tool set it; empty if unknown."""
         self._one_at_a_time: Final = asyncio.Lock()
+        """Changes of configs are checked and stored one by one: each is checked against those before."""
         self._timer: asyncio.TimerHandle | None = None
         self._published: Final = PublishedLimits(
             file.build, self._rules, changed, clients=self._clients, configs=self._configs
@@ -225,7 +229,7 @@ class QuotaStore:
         return changed
 
     def read_to_end(self) -> None:
-        """The end of the log was reached."""
+        """Note that the log was read to its end. Its values take effect now if it was read from its start."""
         now_ms = self._wall_ms()
         if self._clients.read_to_end(now_ms) and self._configs.read_to_end(now_ms):
             self._log_overridden()

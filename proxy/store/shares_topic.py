@@ -23,18 +23,23 @@ from proxy.upstream.topic_setup import TopicPlan, grant, prepare_topic
 log = logging.getLogger(__name__)
 CLIENT_ID: Final = "quota-proxy-shares"
 READ_SECONDS: Final = 2.0
+"""The longest wait for records. After it, a request shows whether the topic is still there."""
 REQUEST_SECONDS: Final = 5.0
+"""Timeout of a request to the cluster."""
 CLOSE_SECONDS: Final = 1.0
+"""How long to wait at the end until the appended reports are written."""
 RECORDS_AT_A_TIME: Final = 200
+"""Records of one read."""
 BEFORE_END: Final = 5000
 """How many of the last records a process reads at its start: more than all processes write while a lease
 lasts. What is older has no effect.
 """
 UNSENT_AT_MOST: Final = 20
-"""Further reports are dropped."""
+"""Reports that wait for the broker; further ones are dropped."""
 AT_ONCE: Final = 100
 """After a report with more buckets, the event loop gets a turn."""
 CLUSTERS_LOGGED: Final = 10
+"""Names of other clusters that are logged."""
 SKIPPED_SECONDS: Final = 600.0
 """The time for which skipped records are a warning. After it, the topic's retention has deleted them."""
 LOG_APPEND_TIME: Final = 1
@@ -86,7 +91,7 @@ class SharesTopic:
         """Follow the topic; never returns.
 
         see: takes each report with its offset and the broker's timestamp in milliseconds.
-        begin_anew: the offsets begin again: the topic was deleted.
+        begin_anew: called when the topic was recreated, so that its offsets begin again.
         """
         await follow(lambda: self._follow(see, begin_anew), self._set_read_problem, self._tasks)
 
@@ -202,6 +207,7 @@ class SharesTopic:
         return len(records)
 
     def _check_clock(self, timestamp_type: int) -> None:
+        """Report whether records have the broker's timestamps: the clocks of processes may differ."""
         if timestamp_type == LOG_APPEND_TIME:
             self._set_read_problem("")
             return
@@ -211,6 +217,7 @@ class SharesTopic:
         )
 
     def _is_of_another_cluster(self, value: bytes) -> bool:
+        """Whether a report is of another cluster, whose limits are not shared. Log each such cluster once."""
         name = cluster_of(value)
         if name == self._cluster_name or not name:
             return False
@@ -261,6 +268,7 @@ class SharesTopic:
                     await producer.stop()
 
     def _abandon(self) -> None:
+        """Stop the producer, without waiting for it."""
         producer, self._producer = self._producer, None
         if producer is not None:
             self._tasks.start(producer.stop())

@@ -8,13 +8,17 @@ log = logging.getLogger(__name__)
 MAX_REASONS: Final = 100
 """Reasons that are logged. A topic may hold any number of such records, each of any size."""
 MAX_REASON_CHARACTERS: Final = 300
+"""Characters of a reason that are logged and shown."""
 MAX_KEYS: Final = 1000
 """Keys of such records that are remembered."""
 _DIGEST_BYTES: Final = 16
+"""A key may have any size, so its digest is remembered instead."""
 
 
 class SkippedRecords:
-    """A record is skipped until a record with the same key, readable or a tombstone, supersedes it."""
+    """Counts and logs skipped records. A record counts as skipped until a record with the same key, readable
+    or a tombstone, supersedes it.
+    """
 
     def __init__(
         self,
@@ -51,12 +55,12 @@ class SkippedRecords:
         )
 
     def forget(self) -> None:
-        """The topic is read from its start."""
+        """Forget the skipped records, because the topic is read from its start."""
         self._by_key.clear()
         self._others = 0
 
     def supersede(self, key: bytes | None) -> None:
-        """A record with this key was applied, or was a tombstone."""
+        """Forget the skipped record with this key: a later one was applied, or was a tombstone."""
         if self._by_key:
             self._by_key.pop(_digest(key), None)
 

@@ -113,7 +113,9 @@ class Sources(Generic[Entity, Value]):
         return self.layers.refresh(entity, place.name, now_ms)
 
     def read_to_end(self, now_ms: int) -> bool:
-        """The end of the log was reached. Returns whether it was read from its start."""
+        """Note that the log was read to its end. If it was read from its start, its values take effect now.
+        Returns whether that is so.
+        """
         staged, self._staged = self._staged, None
         if staged is None:
             return False
@@ -188,6 +190,7 @@ class Sources(Generic[Entity, Value]):
         return [name for name, value in names.items() if value is None]
 
     def _forget(self, change: Alteration[Entity, Value], write: Write) -> None:
+        """Write the records that drop what tools set for an earlier entity of the same name."""
         names = self.names_set(change.entity)
         self.forget(change.entity, [name for name in names if name not in change.values], write)
         temporary = self.layers.tools.temporary.get(change.entity, {})
@@ -209,6 +212,7 @@ class Sources(Generic[Entity, Value]):
 
 
 def _put(layer: Layer[Entity, Value], place: Place, setting: Setting | None) -> None:
+    """Apply a record to the tools' layer; None stands for a tombstone."""
     entity, name = cast("Entity", place.entity), place.name
     value = None if setting is None else cast("Value | None", setting.value)
     if place.temporary:

@@ -17,7 +17,7 @@ MAX_BODY: Final = 64 << 10
 
 
 class ConsoleRequest(msgspec.Struct, array_like=True, frozen=True):
-    """A request to /api/WHAT."""
+    """A request to /api/WHAT of the admin port."""
 
     what: str
     query: dict[str, str] = {}
@@ -29,7 +29,7 @@ class ConsoleRequest(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ConsoleReply(msgspec.Struct, array_like=True, frozen=True):
-    """A status of HTTP, and JSON."""
+    """The status and the JSON body of an HTTP response."""
 
     status: int
     body: bytes

@@ -19,6 +19,7 @@ from proxy.telemetry.page.files import FILES
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 READING: Final = ("GET", "HEAD")
+"""Methods that change nothing."""
 SCHEME: Final = "bearer "
 ADMIN_PORT: Final = "admin-port"
 """The author of changes by clients with the token."""

@@ -11,9 +11,13 @@ from typing import Any, Final
 from proxy.telemetry.quota_rows import Row
 
 INTERVAL_SECONDS: Final = 10.0
+"""Between two samples."""
 POINTS: Final = 180
+"""Samples of a bucket: half an hour."""
 SERIES: Final = 500
+"""Buckets, to bound the memory: a sample of a bucket takes four bytes."""
 _UNKNOWN: Final = -1.0
+"""A sample in which the bucket was not there: an array of floats has no None."""
 Key = tuple[object, ...]
 
 
@@ -26,6 +30,7 @@ class _Series:
         self.row = row
         self.used: Final = array("f", [_UNKNOWN]) * POINTS
         self.busy_at = 0
+        """The last sample in which the bucket was in use."""
 
 
 class History:
@@ -88,7 +93,7 @@ class History:
 
 
 def row_key(row: Row) -> Key:
-    """What distinguishes the buckets of /api/quotas."""
+    """Return what distinguishes a bucket from the others of /api/quotas."""
     return (row["kind"], row["broker"], *sorted(map(str, row["entity"].items())))
 
 

@@ -45,6 +45,7 @@ class AdminSite:
         self._families: Final = families
         self._process: Final = process
         self._one_scrape: Final = asyncio.Lock()
+        """The families keep the counters of the last scrape, so that only one may be read at a time."""
         self._problems: Final = problems
         self._warnings: Final = warnings
         self._table: Final = table
@@ -69,10 +70,10 @@ class AdminSite:
         return application
 
     async def refresh_metrics(self) -> None:
-        """Called before the families are read."""
+        """Update what the families are read from. Called before each scrape; a subclass may override it."""
 
     async def refresh_readiness(self) -> None:
-        """Called before the problems and warnings are read."""
+        """Update the problems and warnings. Called before each /readyz; a subclass may override it."""
 
     async def _metrics(self, request: web.Request) -> web.Response:
         async with self._one_scrape:

@@ -31,7 +31,7 @@ class LoopLag:
         self.total_seconds = 0.0
 
     async def run(self) -> None:
-        """Measure until cancelled."""
+        """Measure the delays of the timer until cancelled."""
         time = asyncio.get_running_loop().time
         interval = INTERVAL_SECONDS
         while True:

@@ -26,7 +26,7 @@ _OTHER_PROTOCOLS: Final = {
     b"HT": "the server speaks HTTP, not Kafka; is this an admin port?",
     b"\x15\x03": "the server speaks TLS, and the proxy connects without",
 }
-"""By the first bytes of a response."""
+"""What servers of other protocols send, by the first bytes of a response."""
 
 
 class BrokerConnection:

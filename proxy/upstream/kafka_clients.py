@@ -73,6 +73,7 @@ class _Loop:
 
 
 async def _create_conn(host: str, port: int, **options: Any) -> AIOKafkaConnection:
+    """aiokafka's create_conn(), with an event loop that connects only to allowed addresses."""
     connection = AIOKafkaConnection(host, port, **options)
     connection._loop = _Loop(connection._loop, _hosts.get())
     await connection.connect()
@@ -80,6 +81,7 @@ async def _create_conn(host: str, port: int, **options: Any) -> AIOKafkaConnecti
 
 
 class _MetadataRequest(MetadataRequest):  # type: ignore[misc]  # aiokafka has no types
+    """aiokafka's request, which creates no topic."""
     def __init__(self, topics: Any = None) -> None:
         super().__init__(topics, allow_auto_topic_creation=False)
 

@@ -25,6 +25,7 @@ from proxy.wire.cursor import NO_ID
 log = logging.getLogger(__name__)
 Response = TypeVar("Response", bound=ResponsePayload)
 BROKER_RESOURCE: Final = i8(4)
+"""Kafka's ConfigResource.Type of a broker."""
 NUM_PARTITIONS: Final = "num.partitions"
 AUTO_CREATE: Final = "auto.create.topics.enable"
 DEFAULT_SECONDS: Final = 60.0

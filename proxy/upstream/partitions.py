@@ -53,7 +53,7 @@ class RecentMutations:
         self._topics: Final[dict[str, tuple[Partitions, float]]] = {}
         """With the time of each mutation, the oldest first."""
         self._names: Final[dict[bytes, str]] = {}
-        """By topic id."""
+        """The names of these topics by topic id."""
 
     def note(self, name: str, partitions: Partitions, now: float) -> None:
         """Remember that a topic was created or grown."""

@@ -31,6 +31,7 @@ PARTITIONS_SECONDS: Final = 1.0
 PARTITIONS_AT_A_TIME: Final = 1000
 """Partitions that are read between two turns of the event loop: about a millisecond."""
 RETRY_SECONDS: Final = 0.5
+"""The pause after a failed request."""
 STALE_SECONDS: Final = 1.0
 """A view that seems to be stale is replaced once it is so old. While a broker is gone, each connection to it
 fails, and a request for each of them would occupy the proxy and the other brokers.
@@ -42,7 +43,7 @@ NAMES_AT_MOST: Final = 500_000
 HIDDEN_AT_MOST: Final = 10_000
 """Known topics that the proxy may not describe. If there are more, all are forgotten."""
 NAMED_AT_MOST: Final = 10
-"""Addresses in a message."""
+"""Addresses in an error message."""
 METADATA_VERSION: Final = 12
 """The first version with requests by topic id; Kafka 3.1 and later support it."""
 
@@ -89,7 +90,7 @@ class ClusterRefresh:
         self._topic_names: Final[dict[bytes, str]] = {}
         self._wanted_ids: set[bytes] = set()
         self._asked_ids: set[bytes] = set()
-        """Those of the request in flight."""
+        """The ids whose names the request in flight asks for."""
         self._all_names_asked = False
         """Whether the request in flight is for the names of all topics, because they are wanted."""
         self._hidden_ids: Final[set[bytes]] = set()
@@ -157,7 +158,7 @@ class ClusterRefresh:
         return self._may_ask and not self.problem
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Request metadata until cancelled."""
         time = asyncio.get_running_loop().time
         while True:
             asked_at = time()
@@ -268,7 +269,7 @@ class ClusterRefresh:
         self._learn(read.names)
 
     def _learn(self, names: dict[bytes, str]) -> None:
-        """Add names to all views."""
+        """Add names to the cache, which all views share. Clear it before, if it would become too large."""
         if len(self._topic_names) + len(names) > NAMES_AT_MOST:
             self._topic_names.clear()
         self._topic_names.update(names)
@@ -294,6 +295,7 @@ class ClusterRefresh:
             self._changed(self.view)
 
     def _take(self, response: MetadataResponse, leaders: dict[tuple[str, int], int] | None) -> None:
+        """Replace the view, and report it. `leaders` by topic and partition; None if not requested."""
         before = self.view
         nodes = self._allowed(response, before)
         self.view = ClusterView(response.cluster_id or "", nodes, self._topic_names, leaders)

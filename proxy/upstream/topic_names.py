@@ -18,7 +18,7 @@ class ClusterTopicNames(TopicNames):
     """The topic names of a cluster."""
 
     def __init__(self, cluster: ClusterRefresh, call_later: CallLater) -> None:
-        """`call_later` is the event loop's."""
+        """`call_later` is that of the event loop: it calls a function after so many seconds."""
         super().__init__()
         self._cluster: Final = cluster
         self._call_later: Final = call_later

@@ -28,7 +28,9 @@ REPLICAS: Final = 3
 a proxy cannot start while no replica of the topic is available.
 """
 TOPIC_RESOURCE: Final = i8(2)
+"""Kafka's ConfigResource.Type of a topic."""
 NOT_AUTHORIZED: Final = (ErrorCode.topic_authorization_failed, ErrorCode.cluster_authorization_failed)
+"""The errors that mean that the proxy's user lacks a right."""
 CREATE_SECONDS: Final = 10
 """The request's timeout; creating one topic takes a controller less than a second."""
 KNOWN_AFTER: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
@@ -37,7 +39,7 @@ KNOWN_AFTER: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """How a topic is created."""
+    """How a topic of the proxy is created, and what it must be like."""
 
     partitions: int
     configs: Mapping[str, str] = field(default_factory=dict)

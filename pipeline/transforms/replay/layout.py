@@ -37,6 +37,7 @@ connections than fit into memory.
 _MOST_STEPS: Final = 10_000
 """In an interval. A client that sends ten thousand times the limit needs no more to be replayed."""
 _NEARLY_ALL: Final = 0.9
+"""If at least this part of the requests of an interval wait, it contains no burst."""
 _LEAST_OF_TRIED: Final = 0.95
 _MOST_OF_TRIED: Final = 1.25
 """Between these parts of the tried limit, a measured limit is taken as the tried one. It is slightly too
@@ -176,6 +177,7 @@ def lay_out(
 
 
 def _spread(start: float, length: float, size: float, requests: float, per_step: float) -> Iterator[Step]:
+    """Yield `size` bytes in steps of equal size, evenly over `length` seconds."""
     count = max(1, min(round(requests), math.ceil(size / per_step)))
     for place in range(count):
         yield start + length * place / count, size / count

@@ -19,6 +19,7 @@ STATE: Final = ("cluster", "proxy", "listener", "broker")
 PLACE: Final = STATE[1:]
 """Where a client sends: at a broker of a proxy. A quota over the whole cluster has one state for all."""
 SUMS: Final = ("bytes", "requests", "throttled_requests", "throttle_ms")
+"""The sums of an interval from which requests are reconstructed."""
 STEP_SECONDS: Final = 0.25
 """Requests that take at most this time at the limit are charged together."""
 AFTER: Final = StructType(
@@ -36,6 +37,7 @@ AFTER: Final = StructType(
 Row = tuple[str, str, str, int, int, int, int]
 """A row of AFTER without the cluster."""
 _ON_TIME: Final = 1e-6
+"""Seconds. A step that is sent by less than this after its time is not late."""
 
 
 @final
@@ -53,7 +55,7 @@ class Connection:
         self._late_seconds = 0.0
 
     def sent(self, now: float, wait: float) -> Step | None:
-        """Record that the current step was sent and throttled for so long; return the next step."""
+        """Record that the current step was sent now and throttled for `wait` seconds; return the next one."""
         assert self.next is not None
         due, size = self.next
         if now - due > _ON_TIME:

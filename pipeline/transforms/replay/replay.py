@@ -53,6 +53,7 @@ from proxy.wire.views import RequestView, ResponseView
 _SURELY: Final = 0.99
 """The part of a limit that no client exceeds, even if sizes are rounded up to whole bytes."""
 _SIZE_FIELD: Final = 4
+"""Bytes of a frame's length. Events count them; a ResponseView does not."""
 _TENANT: Final = ("cluster", "user", "client_id")
 
 
@@ -143,6 +144,7 @@ def simulate(rows: Any, quotas: QuotaSet) -> list[Row]:
 
 
 def _charge(engine: QuotaEngine, quota: str, size: int, who: Identity, now: float) -> float:
+    """Charge bytes to a byte rate; return the throttle time in seconds."""
     if quota == PRODUCER_BYTE_RATE:
         return engine.admit(RequestView(PRODUCE, 0, 0, who.client_id, size), who, now).throttle_seconds
     request = RequestView(FETCH, 0, 0, who.client_id, 0)

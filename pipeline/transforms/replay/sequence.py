@@ -16,7 +16,7 @@ from pipeline.transforms.replay.layout import Interval, always_waits
 Intervals = Sequence[tuple[Interval, int]]
 """The sums of one connection in each interval, in order, and the number of connections."""
 _SAME: Final = 1e-6
-"""Seconds."""
+"""Seconds by which times may differ that are meant to be equal."""
 
 
 def in_sequence(intervals: Intervals, limit: float, burst_seconds: float) -> list[tuple[Interval, int]]:

@@ -156,8 +156,10 @@ class _Sender:
         eager: float,
         burst: float,
     ) -> Iterator[Step]:
-        """`limit`: bytes/s of which each step takes STEP_SECONDS, over all connections. `was`: the limit that
-        throttled the tenant in the events.
+        """Yield the steps of the connection with the number `place`, and set `shares` for each.
+
+        `limit`: bytes/s of which each step takes STEP_SECONDS, over all connections. `was`: the limit that
+        throttled the tenant in the events. `eager`, `burst`: see lay_out().
         """
         for (interval, count), shares in zip(intervals, self._of_intervals, strict=True):
             if place in interval.places and shares:
@@ -214,7 +216,10 @@ def _tenants(rows: Any, quotas: QuotaSet, rate: _Rate) -> Iterator[_Tenant]:
 def _connections(
     tenants: Iterator[_Tenant], quotas: QuotaSet, *, together: bool
 ) -> Iterator[tuple[Connection, _Sender]]:
-    """`together`: the tenants send at several places, each of which has a part of the limit."""
+    """Yield the connections of the tenants, each with its sender.
+
+    `together`: the tenants send at several places, each of which has a part of the limit.
+    """
     found = [*tenants]
     burst = quotas.burst_seconds
     lowest = min((tenant.limit for tenant in found), default=UNLIMITED)
@@ -234,6 +239,7 @@ def _connections(
 
 
 def _charge(quota: Quota, rate: _Rate, items: list[Item], connection: Connection, now: float) -> float:
+    """Charge a request with these items; return its throttle time in seconds. Rejected items are free."""
     who = connection.who
     if not rate.produced:
         response = ResponseView(0, False, 0, want_items=True)

@@ -199,12 +199,14 @@ class ResourceConfigs:
         return response
 
     def _plan(self, request: AlterRequest, requested: AlteredResource, once: bool) -> _PlannedResource:
+        """Split a resource, and check its quota configs. `once`: whether the request has it only once."""
         resource = resource_of(requested.key)
         if resource is None and requested.key[0] != BROKER_TYPE:
             return _PlannedResource(requested, list(requested.ops))
         keys = self._rules.keys(resource.type) if resource is not None else {}
         names = {*keys, *NOT_CONFIGS} if keys else set()
         quota_ops = [op for op in requested.ops if op.name in names]
+        # Configs that brokers enforce, too, are forwarded and stored (quotas.replication.enforce: both).
         shared = self._rules.forwarded if requested.key != DEFAULT_TOPIC else ()
         forwarded = [op for op in requested.ops if op.name not in names or op.name in shared]
         # The broker rejects a resource that is in the request twice.
@@ -233,6 +235,7 @@ class ResourceConfigs:
                 raise RequestRejected(ErrorCode.invalid_config, f"{name} {problem}")
 
     def _change(self, resource: ConfigResource, plan: Plan, request: AlterRequest) -> ConfigChange | None:
+        """Return the change to store; None if nothing changes. Raises RequestRejected."""
         values = plan.values
         if not values and not plan.end_temporary and not plan.back_to_file:
             return None

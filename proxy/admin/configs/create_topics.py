@@ -51,7 +51,7 @@ class _SplitRequest:
     configs: dict[str, dict[str, str]]
     """Quota configs by the topic's name."""
     rejected: list[Topic]
-    """Topics of the response."""
+    """The rejected topics, as the response has them."""
     edited: bool = False
     """Whether `forwarded` differs from the topics of the request."""
 
@@ -112,6 +112,7 @@ class TopicCreations:
         for topic in request.topics:
             await yielder.step()
             configs, rest = await split_configs(request, topic, self._keys.__contains__, yielder)
+            # Configs that brokers enforce, too, stay in the request (quotas.replication.enforce: both).
             if len(self._proxy_only) < len(self._keys):
                 rest = (await split_configs(request, topic, self._proxy_only.__contains__, yielder))[1]
             name = topic.fields.name or ""

@@ -53,7 +53,7 @@ class DeletedTopics:
         self._turn = 0
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Look for deleted topics, every LOOK_SECONDS, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             await self.look()

@@ -99,6 +99,7 @@ def plan_of(
 
 
 def _check_special(ops: Sequence[ConfigOp], replaces: bool) -> None:
+    """Raise RequestRejected if ops on NOT_CONFIGS are contradictory, or not possible in this request."""
     names = [op.name for op in ops if op.name in NOT_CONFIGS]
     for name in names:
         if names.count(name) > 1:
@@ -115,6 +116,7 @@ def _check_special(ops: Sequence[ConfigOp], replaces: bool) -> None:
 
 
 def _end(op: ConfigOp, values: Mapping[str, str | None], now_ms: int) -> int:
+    """Return the time in ms to which an op sets `expires.at.ms`. Raises RequestRejected."""
     if op.operation != SET or op.value is None:
         raise RequestRejected(
             ErrorCode.invalid_request, f"{EXPIRES_AT_MS} must be set to a value, or deleted"
@@ -151,6 +153,7 @@ def changes_of(
 
 
 def _value(op: ConfigOp, key: ConfigKey, current: str | None) -> str | None:
+    """Return the canonical value of a config after an op; None if it is removed. Raises RequestRejected."""
     if op.operation == DELETE:
         return None
     if op.operation not in (SET, APPEND, SUBTRACT):

@@ -11,6 +11,7 @@ from proxy.wire.edit import count, i16, i32, string
 from proxy.wire.reader import Reader
 
 _NO_OFFSET: Final = b"\xff" * 8
+"""The low_watermark of a rejected partition: -1."""
 
 
 class DeleteRecords(TopicsApi):

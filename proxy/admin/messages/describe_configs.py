@@ -104,7 +104,7 @@ class DescribeResult:
     key: ResourceKey
     error_code: int
     configs: list[tuple[str, bytes]]
-    """Names and bytes."""
+    """The name and the bytes of each config."""
     head: bytes
     """The bytes before the number of configs."""
     tail: bytes

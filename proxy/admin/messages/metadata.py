@@ -24,7 +24,7 @@ _VERSION_AT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class MetadataRequest:
-    """A request."""
+    """A Metadata request, split around its topics and its permission to create them."""
 
     version: int
     """The version of the frames that this class writes: at least ALLOWS_FROM."""
@@ -33,6 +33,7 @@ class MetadataRequest:
     head: bytes
     """The bytes before the topics, with the header."""
     topics: bytes
+    """The bytes of the array of topics, with its length."""
     tail: bytes
     """The bytes behind allow_auto_topic_creation."""
 

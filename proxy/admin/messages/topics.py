@@ -19,6 +19,7 @@ from proxy.wire.edit import count, i32
 from proxy.wire.reader import Reader
 
 NO_COUNT: Final = -1
+"""As in Kafka's messages: no number of partitions is given."""
 VALIDATE_ONLY_AT: Final = 4
 """The offset of validate_only behind the topics of a request, after timeout_ms."""
 NEVER: Final = 1 << 15

@@ -120,7 +120,7 @@ class AutoCreations:
 
 
 class _Charge:
-    """The topics of one request, charged before they are created."""
+    """The charge of one request for the topics that it creates, which is made before they are created."""
 
     def __init__(
         self, quota: ControllerMutation, costs: PermitCosts, who: Identity, time: Callable[[], float]
@@ -138,7 +138,9 @@ class _Charge:
         bucket_of: Callable[[Identity], Bucket | None],
         yielder: Yielder,
     ) -> list[str]:
-        """Return those that may be created: they are charged, or have been."""
+        """Charge topics while the quota admits them, each with `partitions` tokens; return those that may be
+        created. A topic that this request or a recent one was charged for is not charged again.
+        """
         admitted: list[str] = []
         recent = self._costs.recent
         for name in names:
@@ -155,7 +157,9 @@ class _Charge:
         return admitted
 
     async def settle(self, errors: dict[str, int], yielder: Yielder) -> bool:
-        """Give the tokens of topics back that the broker does not create; return whether there are none."""
+        """Give back the tokens of topics that the broker does not create, by their error codes; return
+        whether it creates all of them.
+        """
         created = True
         for name, (bucket, partitions) in self._charged.items():
             await yielder.step()

@@ -50,7 +50,7 @@ from proxy.wire.errors import Malformed, ProtocolError
 TOPIC_APIS: Final[dict[int, TopicsApi]] = {
     api.versions.key: api for api in (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
 }
-"""By API key."""
+"""The APIs of this quota, by API key."""
 MAX_REQUEST_BYTES: Final = 2 << 20
 """A request that is read topic by topic takes many times its bytes of memory. The topics that a controller
 creates at once fit (10,000 partitions, KRaft).
@@ -215,6 +215,7 @@ class _ChargedRequest:
         return valid
 
     async def _admit(self, topics: list[Topic], yielder: Yielder) -> list[Topic]:
+        """Charge these topics; return those that the quota admits. The others become `_rejected`."""
         charge = self._charge
         admitted: list[Topic] = []
         self._rejected = []

@@ -29,11 +29,12 @@ MOST_PARTITIONS: Final = 10_000
 before that rejection would otherwise leave a debt that lasts for years.
 """
 LOG_EVERY_SECONDS: Final = 10.0
+"""The least time between two warnings that partitions are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permits:
-    """The cost of a topic."""
+    """The cost of a topic, in permits: partitions that are created or deleted."""
 
     before: int = 0
     """Charged before the request is forwarded; 0 if the topic is not known, or the broker will reject it."""
@@ -111,6 +112,7 @@ class PermitCosts:
         return _cost(added if fields.assigned in (NO_COUNT, added) else 0, topic_id)
 
     def _recall(self, topic: Topic) -> Partitions | None:
+        """Return the partitions of a topic that was recently changed through the proxy."""
         fields = topic.fields
         name = self.recent.name(fields.topic_id) if fields.name is None else fields.name
         return None if name is None else self.recent.recall(name, self._time())

@@ -30,6 +30,7 @@ from proxy.upstream.kafka_clients import kafka_consumer
 
 KINDS: Final = ("client-quota", "config")
 READ_SECONDS: Final = 30.0
+"""The longest wait for records, and the timeout of a request."""
 
 
 class TopicMissing(QuotaProxyError):

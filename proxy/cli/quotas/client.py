@@ -31,6 +31,7 @@ MAX_OPS: Final = 5000
 """Bounds of one request. Kafka's controller rejects a request that writes more than 10,000 records, one per
 key; a broker responds to one of this size long before the timeout."""
 REQUEST_SECONDS: Final = 30.0
+"""The timeout of a request."""
 PATIENCE_SECONDS: Final = 60.0
 """A request is not retried after this time, so a server that never responds gets it twice."""
 PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)
@@ -85,6 +86,7 @@ class QuotaClient:
         self._pauses: Final = tuple(pauses)
         self._broker: BrokerConnection | None = None
         self._responded = False
+        """Whether the server has responded before: only then is a request without a response retried."""
 
     async def __aenter__(self) -> Self:
         try:

@@ -21,6 +21,7 @@ from proxy.upstream.cluster_access import ClusterAccess
 
 Command = Callable[..., None]
 CONNECT_SECONDS: Final = 10.0
+"""The timeout of connecting to one server, with TLS and login."""
 NAMED: Final = {
     USER: ("NAME", "The user with this name.", "user"),
     CLIENT_ID: ("NAME", "The client id with this name.", "client id"),
@@ -61,7 +62,8 @@ def bootstrap_option(command: Command) -> Command:
         "--access",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help="YAML file with `tls` and `sasl` of the connection, as `upstream` in the proxy's configuration.",
+        help="YAML file with `tls` and `sasl` of the connection, as `upstream` in the proxy's configuration; "
+        "default: plaintext, without a login.",
     )(decorated)
     return click.option(
         "--bootstrap",
@@ -84,7 +86,7 @@ def expiry_options(command: Command) -> Command:
         command(until=_until(expires, duration), **values)
 
     decorated: Command = wrapper
-    only = "(quota proxies only)."
+    only = "(quota proxies only); default: the change is lasting."
     for_help = f"Duration of a temporary change, such as 2h {only}"
     decorated = click.option("--for", "duration", metavar="DURATION", help=for_help)(decorated)
     return click.option(

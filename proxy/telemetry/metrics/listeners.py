@@ -20,14 +20,16 @@ class MeteredListener(Protocol):
         """Whether the clients are brokers that replicate; their traffic is no tenant's."""
 
     @property
-    def traffic(self) -> Traffic: ...
+    def traffic(self) -> Traffic:
+        """The counters of requests and bytes."""
 
     @property
     def usage(self) -> UsageLedger | None:
         """What each client uses; None if usage is not reported."""
 
     @property
-    def topic_names(self) -> TopicNameLookup: ...
+    def topic_names(self) -> TopicNameLookup:
+        """The names of the topics that requests name by id."""
 
     @property
     def closed(self) -> Mapping[str, int]:

@@ -38,6 +38,7 @@ ENTITY: Final = ("quota", "user", "client_id")
 CLIENT: Final = ("direction", "user", "client_id")
 PARTITION: Final = ("direction", "topic", "partition")
 TENANT: Final = ("user", "client_id")
+"""The labels of families: of quotas, of clients, of partitions, and of controller mutations."""
 PARTITION_QUOTAS: Final = {PRODUCER_BYTE_RATE.name: "in", CONSUMER_BYTE_RATE.name: "out"}
 """The direction of each quota of partitions."""
 

@@ -23,6 +23,7 @@ STAYS: Final = 2.0
 not take turns."""
 
 Series = dict[tuple[str, ...], float]
+"""The values of a family, by the values of its labels."""
 NoteExcluded = Callable[[str, int], None]
 """Takes a family's name and the number of its series that are added up under REST."""
 Key = TypeVar("Key")
@@ -30,6 +31,7 @@ Value = TypeVar("Value")
 
 
 def add(series: Series, key: tuple[str, ...], value: float) -> None:
+    """Add to the value of a series, which begins at 0."""
     series[key] = series.get(key, 0) + value
 
 

@@ -63,7 +63,7 @@ class LowThrottle(NamedTuple):
 
 
 class Family(msgspec.Struct, array_like=True, frozen=True):
-    """A family of one worker."""
+    """A metric family of one worker, as it is sent to the supervisor."""
 
     name: str
     documentation: str
@@ -78,9 +78,12 @@ def packed(metric: Metric) -> Family:
 
 
 Gauges = dict[str, tuple[Family, dict[SampleKey, float]]]
+"""By the family's name: the family as one worker sent it, and the combined values."""
 
 
 class _Total:
+    """The sum of a counter over all workers, and when a worker last sent it."""
+
     __slots__ = ("seen_at", "value")
 
     def __init__(self) -> None:
@@ -94,7 +97,7 @@ class SummedFamilies:
     def __init__(self, time: Callable[[], float] = time.monotonic) -> None:
         self._time: Final = time
         self._latest: Final[dict[int, list[Family]]] = {}
-        """By process."""
+        """The families that each process has sent last."""
         self._counted: Final[dict[int, dict[SampleKey, float]]] = {}
         """The counters of each process, as it sent them last."""
         self._totals: Final[dict[str, dict[SampleKey, _Total]]] = {}
@@ -103,7 +106,7 @@ class SummedFamilies:
         """The families of counters and histograms, as a worker sent them last."""
 
     def take(self, process: int, families: list[Family]) -> None:
-        """What a process shows now."""
+        """Replace the families of a process, and add to the totals what its counters have grown."""
         now = self._time()
         before = self._counted.get(process, {})
         counted: dict[SampleKey, float] = {}
@@ -124,7 +127,7 @@ class SummedFamilies:
         self._latest[process] = families
 
     def forget(self, process: int) -> None:
-        """The process has ended; what it counted stays."""
+        """Forget a process that has ended; what it counted stays."""
         self._counted.pop(process, None)
         self._latest.pop(process, None)
 

@@ -12,7 +12,7 @@ VERSION: Final = 1
 
 
 class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What one client used in one interval."""
+    """What one client used in one interval, with one API, on one broker and partition."""
 
     v: int = VERSION
     cluster: str
@@ -60,4 +60,5 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def encode(event: UsageEvent) -> Encoded:
+    """Encode an event for the sinks."""
     return Encoded(f"{event.user}/{event.client_id}".encode(), _encoder.encode(event))

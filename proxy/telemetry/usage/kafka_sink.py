@@ -37,7 +37,7 @@ PLAN: Final = TopicPlan(partitions=4)
 
 
 class KafkaSink(Sink):
-    """Creates the topic if it does not exist."""
+    """Delivers events to a topic, which it creates if it does not exist."""
 
     def __init__(
         self,

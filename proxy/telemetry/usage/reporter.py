@@ -20,8 +20,8 @@ AT_A_TIME: Final = 200
 """Clients, or events, that are processed before the event loop runs other work."""
 NAMES_POLL_SECONDS: Final = 0.05
 NAMES_POLLS: Final = 20
-"""The cluster has a second to name the topics that requests had by id; a report that waited longer would
-be late."""
+"""The cluster has a second, 20 polls, to name the topics that requests named by id. A longer wait would make
+the report late."""
 EARLY_MS: Final = 1000
 """A report comes at the end of an interval. If it comes this long before its start, the clock is set back."""
 FINISH_SECONDS: Final = 5.0
@@ -126,7 +126,9 @@ class UsageReporter:
         return start_ms, intervals * self._interval_ms
 
     async def _report(self, source: Source, taken: Sequence[Usage], start_ms: int, length_ms: int) -> None:
-        """An error in one event does not affect the others."""
+        """Make the events of a listener, and pass them to the sinks. An error in one event does not affect
+        the others.
+        """
         tallies = await _named(source.names, taken)
         events: list[Encoded] = []
         failed: list[Exception] = []
@@ -158,6 +160,7 @@ class UsageReporter:
             sink.offer(events)
 
     def _event(self, listener: str, place: _Place, tally: Tally, start_ms: int, length_ms: int) -> UsageEvent:
+        """Return the event of what a client did at a place in an interval."""
         node_id, user, client_id, api_key, topic, partition = place
         return UsageEvent(
             cluster=self._cluster,
@@ -216,6 +219,7 @@ async def _named(names: TopicNameLookup, taken: Sequence[Usage]) -> dict[_Place,
 
 
 async def _ask_names(names: TopicNameLookup, topic_ids: set[bytes]) -> None:
+    """Request the names of these topics; return when they are known, or after NAMES_POLLS."""
     unknown = {topic_id for topic_id in topic_ids if not names.topic_name(topic_id)}
     if not unknown:
         return

@@ -32,6 +32,7 @@ class Sink:
         self.delivered = 0
         self.lost = 0
         self.waiting = 0
+        """Numbers of events; those that wait are buffered."""
         self.problem = ""
         """Why events cannot be delivered now; empty if they can."""
         self._max_waiting_bytes: Final = max_waiting_bytes
@@ -60,6 +61,7 @@ class Sink:
             self._arrived.set()
 
     def _drop(self, place: int) -> int:
+        """Remove a batch from the buffer; return the number of its events."""
         batch = self._batches[place]
         del self._batches[place]
         self.waiting -= len(batch)
