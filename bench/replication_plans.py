@@ -126,7 +126,7 @@ class Follower:
         self.now += BETWEEN_FETCHES / 2
 
     def fetch(self, epoch: int) -> None:
-        """One incremental fetch of the replicas that have got records."""
+        """Make an incremental fetch of the replicas that have got records."""
         self.offset += 1
         asked = {STEADY: [entry(partition, self.offset) for partition in range(ACTIVE)]}
         told = {STEADY: [reported(partition, self.offset + 1) for partition in range(ACTIVE)]}

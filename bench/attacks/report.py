@@ -73,7 +73,7 @@ def _all_figures(figures: Sequence[Measured]) -> list[str]:
 
 
 def _page_table(figures: Sequence[Measured]) -> list[str]:
-    """One line for each attack: p99 and longest latency, and the responses that the attacker has got."""
+    """Return a line for each attack: the p99 and the longest latency, and the responses to the attacker."""
     native = {one.attack: one for one in figures if one.target == NATIVE}
     lines = [
         "| attack | through the proxy: p99, ms | longest, ms | at the broker meanwhile: p99 | longest "

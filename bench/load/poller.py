@@ -46,7 +46,7 @@ class Poller:
         return len(events)
 
     def wait_until_due(self, seconds: float) -> None:
-        """Like `wait`, in us resolution: select() on the epoll descriptor has a finer timeout than epoll."""
+        """Do what wait() does, but in us resolution: the timeout of select() is finer than that of epoll."""
         if seconds > 0:
             select.select([self._epoll], [], [], seconds)
         self.wait(0)

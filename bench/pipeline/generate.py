@@ -33,7 +33,7 @@ PROXIES: Final = 2
 SESSION_MS: Final = 900_000
 """How long a client uses a partition."""
 EVENTS_PER_TENANT: Final = 1000
-"""By this the number of tenants follows from that of the events, unless it is given."""
+"""The default number of tenants is that of the events, divided by this."""
 WITHOUT_TOPIC: Final = 5
 """One in this many events has no topic."""
 DELIVERED_TWICE: Final = 0.01

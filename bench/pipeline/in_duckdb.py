@@ -83,7 +83,7 @@ def rows(job: str, source: str, prices: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _events(source: str, condition: str) -> str:
-    """Each event that meets the condition, once."""
+    """Return a query for each event that meets the condition, once."""
     if next(Path(source).rglob("*.parquet"), None) is not None:
         files = f"read_parquet('{source}/*.parquet')"
     else:
@@ -94,7 +94,7 @@ def _events(source: str, condition: str) -> str:
 
 
 def _chargeback(prices: dict[str, Any]) -> str:
-    """Amounts in units of 10^-12 of the currency are integers, and so exact."""
+    """Return the query for the bill. Amounts are exact: integers in units of 10^-12 of the currency."""
     micro = {
         name: round(Decimal(str(price)) * 1_000_000) for name, price in prices.items() if name != "currency"
     }

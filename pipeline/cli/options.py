@@ -60,7 +60,7 @@ _COMMON_OPTIONS: Final = (
         "--events-format",
         "form",
         type=click.Choice(FORMATS),
-        help="Format of the files of --events. Default: Delta or Iceberg if the folder has a table's log, "
+        help="Format of the files of --events. Default: that of the table's log in a local folder, or else "
         "Parquet if the name of any file ends in .parquet, otherwise JSON lines.",
     ),
     click.option(

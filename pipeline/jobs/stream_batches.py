@@ -96,7 +96,7 @@ class Batches:
         return Sums(found.read, found.bad, late, contradicting)
 
     def _contents(self, checked: DataFrame) -> DataFrame:
-        """One row: the numbers of lines and of invalid ones, and the times of the events in the window."""
+        """Return one row: the numbers of lines and of invalid ones, and the times in the window."""
         in_window = F.when(F.col("reason").isNull() & is_within(self._window), F.col(_START))
         return checked.agg(
             F.count(F.lit(1)).alias("read"),
@@ -162,7 +162,7 @@ class Batches:
 
 
 def _kinds(unique: DataFrame) -> DataFrame:
-    """One row: how many events contradict others, and how many new ones are late and are not."""
+    """Return one row: how many events contradict others, and how many new ones are late and on time."""
     is_new, is_late = ~F.col(IS_KNOWN), F.col(_IS_LATE)
     return unique.agg(
         F.count_if(CONTRADICTED).alias("contradicted"),

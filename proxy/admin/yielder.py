@@ -35,7 +35,7 @@ class LoopTurns:
         self._left = STEPS // GRANT
         """Grants that are left in this turn."""
         self._waiting: Final[dict[ClientKey, deque[asyncio.Future[None]]]] = {}
-        """By client, in the order of their turns."""
+        """The pieces of work that wait, by client, in the order of their turns."""
         self._armed = False
 
     @property

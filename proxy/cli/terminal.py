@@ -14,7 +14,7 @@ class NameParam(click.ParamType[str]):
     name = "NAME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Python keeps the bytes of arguments that it cannot decode as surrogates."""
+        """Decode the argument as UTF-8: Python keeps bytes that it cannot decode as surrogates."""
         try:
             return os.fsencode(value).decode() if _has_surrogates(value) else str(value)
         except UnicodeError:

@@ -26,7 +26,7 @@ def advertised_address(listener: Listener, node_id: int, port: int) -> tuple[str
 
 
 def check_advertised(settings: Settings) -> None:
-    """Raises SettingsError for advertised addresses that cannot work. `check_ports` has checked the ports."""
+    """Raise SettingsError for advertised addresses that cannot work. `check_ports` has checked the ports."""
     for place, listener in enumerate(settings.listeners):
         key: KeyPath = ("listeners", place)
         given = [name for name in (BASE, BROKERS) if getattr(listener, name)]

@@ -32,7 +32,7 @@ def with_absolute_paths(settings: Settings, folder: Path) -> Settings:
 
 
 def check_security(listener: Listener, key: KeyPath) -> None:
-    """Raises SettingsError for keys of a listener that contradict each other. Opens no file."""
+    """Raise SettingsError for keys of a listener that contradict each other. Opens no file."""
     if listener.tls is not None:
         check_tls(listener.tls, (*key, "tls"))
     if listener.principal is not None:
@@ -67,7 +67,7 @@ def _check_proxy_protocol(listener: Listener, settings: ProxyProtocol, key: KeyP
 
 
 def check_admin(settings: Settings) -> None:
-    """Raises SettingsError if anyone on a network could use the admin port."""
+    """Raise SettingsError if anyone on a network could use the admin port."""
     admin = settings.admin
     if admin.token_file is not None and admin.token_env is not None:
         raise SettingsError("token_env is set as well; keep one of them", ("admin", "token_file"))
@@ -82,7 +82,7 @@ def check_admin(settings: Settings) -> None:
 
 
 def check_logins(settings: Settings) -> None:
-    """Raises SettingsError if the proxy must log in to the cluster and has no login."""
+    """Raise SettingsError if the proxy must log in to the cluster and has no login."""
     if settings.quotas.store != "none" and not any(listener.asks for listener in settings.client_listeners):
         problem = (
             "the proxy cannot log in to the cluster that has the topic; "

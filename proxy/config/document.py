@@ -112,7 +112,7 @@ def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | N
 
 
 def _reject_duplicates(root: yaml.Node | None, file: Path) -> None:
-    """Raises SettingsError for a key that occurs twice in a mapping. Visits an aliased node once."""
+    """Raise SettingsError for a key that occurs twice in a mapping. Visits an aliased node once."""
     waiting: list[tuple[KeyPath, yaml.Node | None]] = [((), root)]
     seen: set[int] = set()
     while waiting:

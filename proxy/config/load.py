@@ -88,7 +88,7 @@ def _check_listeners(settings: Settings) -> None:
 
 
 def _check_workers(settings: Settings) -> None:
-    """Several workers serve the same ports, so each port needs a number."""
+    """Raise SettingsError for a port of 0 with several workers: they must serve the same ports."""
     if settings.worker_count == 1:
         return
     for place, listener in enumerate(settings.listeners):
@@ -100,7 +100,9 @@ def _check_workers(settings: Settings) -> None:
 
 
 def _check_replication(settings: Settings) -> None:
-    """A replication listener learns the cluster through a client listener that can send requests to it."""
+    """Raise SettingsError if there is no client listener through which a replication listener can learn the
+    cluster, or no replication listener for quotas.replication.enforce.
+    """
     has_listener = len(settings.client_listeners) < len(settings.listeners)
     if not settings.client_listeners:
         problem = "a replication listener requires a client listener of the same cluster; add one"
@@ -118,7 +120,7 @@ def _check_replication(settings: Settings) -> None:
 
 
 def _check_brokers(settings: Settings, listener: Listener, key: KeyPath) -> None:
-    """Check the upstream of a replication listener."""
+    """Raise SettingsError if the upstream of a replication listener is not possible."""
     if listener.upstream.bootstrap:
         problem = "not allowed on a replication listener; set upstream.brokers instead"
         raise SettingsError(problem, (*key, "bootstrap"))
@@ -146,7 +148,7 @@ def _check_brokers(settings: Settings, listener: Listener, key: KeyPath) -> None
 
 
 def _check_upstream(settings: Settings, listener: Listener, key: KeyPath) -> None:
-    """Check the upstream of a client listener."""
+    """Raise SettingsError if the upstream of a client listener is not possible."""
     if listener.upstream.brokers:
         problem = "only allowed on a replication listener; set upstream.bootstrap instead"
         raise SettingsError(problem, (*key, "brokers"))

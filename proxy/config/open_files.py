@@ -9,7 +9,7 @@ from proxy.security.tls import server_tls
 
 
 def open_files(settings: Settings) -> None:
-    """Raises SettingsError for a file that is missing or cannot be used."""
+    """Raise SettingsError for a file that is missing or cannot be used."""
     # Imported late: it imports kio and aiokafka, and commands that open no file start half a second faster.
     from proxy.security.access import Access
 

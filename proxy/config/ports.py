@@ -32,7 +32,7 @@ def meet(one: str, other: str) -> bool:
 
 
 def check_ports(settings: Settings) -> None:
-    """Raises SettingsError for ports that are used twice, and for too few broker ports."""
+    """Raise SettingsError for ports that are used twice, and for too few broker ports."""
     ports = _ports_in(settings)
     for place, (key, bind, port) in enumerate(ports):
         for other_key, other_bind, other_port in ports[:place]:

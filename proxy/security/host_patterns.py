@@ -34,7 +34,7 @@ class HostPattern:
     """
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError for any other text."""
+        """Parse the text. Raises ValueError if it is none of these."""
         self._network: IPv4Network | IPv6Network | None = None
         self._labels: list[re.Pattern[str]] | None = None
         host, self._port = _split(text)

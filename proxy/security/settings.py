@@ -116,7 +116,7 @@ def in_folder(settings: WithFiles, folder: Path) -> WithFiles:
 
 
 def check_tls(tls: Tls, key: KeyPath) -> None:
-    """Raises SettingsError for keys that contradict each other."""
+    """Raise SettingsError for keys that contradict each other."""
     if tls.client_auth != "none" and tls.client_ca is None:
         problem = f"required with client_auth: {tls.client_auth}"
         raise SettingsError(problem, (*key, "client_ca"))
@@ -126,7 +126,7 @@ def check_tls(tls: Tls, key: KeyPath) -> None:
 
 
 def check_principal(principal: Principal, tls: Tls | None, key: KeyPath) -> None:
-    """Raises SettingsError for keys that contradict each other."""
+    """Raise SettingsError for keys that contradict each other."""
     if principal.source == "sasl":
         if principal.rules != "DEFAULT":
             raise SettingsError("has no effect with from: sasl; remove it", (*key, "rules"))
@@ -141,7 +141,7 @@ def check_principal(principal: Principal, tls: Tls | None, key: KeyPath) -> None
 
 
 def check_sni(sni: Sni, tls: Tls | None, key: KeyPath) -> None:
-    """Raises SettingsError for keys that contradict each other."""
+    """Raise SettingsError for keys that contradict each other."""
     if tls is None:
         raise SettingsError(
             "requires tls on the listener, since the server name is part of the TLS handshake", key
@@ -152,7 +152,7 @@ def check_sni(sni: Sni, tls: Tls | None, key: KeyPath) -> None:
 
 
 def check_upstream(tls: UpstreamTls | None, sasl: UpstreamSasl | None, key: KeyPath) -> None:
-    """Raises SettingsError for keys that contradict each other."""
+    """Raise SettingsError for keys that contradict each other."""
     if tls is not None and (tls.certificate is None) != (tls.key is None):
         missing = "key" if tls.key is None else "certificate"
         raise SettingsError("required, since certificate and key are used together", (*key, "tls", missing))

@@ -189,7 +189,7 @@ class QuotaStore:
         self._configs.read_anew()
 
     def check(self, place: Place, setting: Setting | None) -> None:
-        """Raises Unreadable if a record of the log has no valid value."""
+        """Raise Unreadable if a record of the log has no valid value."""
         entity = place.entity
         if setting is None or setting.value is None or not isinstance(entity, ConfigResource):
             return
@@ -238,7 +238,7 @@ class QuotaStore:
     # Changes
 
     def check_open(self) -> None:
-        """Raises StoreUnavailable or StoreOff if it is known that nothing can be stored now."""
+        """Raise StoreUnavailable or StoreOff if it is known that nothing can be stored now."""
         if self.log is None:
             raise StoreOff(self.off)
         if self.log.problem:

@@ -64,7 +64,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _Entity(msgspec.Struct, rename={"client_id": "client-id"}, forbid_unknown_fields=True):
-    """Each part is a name, None for the default entity, or absent."""
+    """The parts of an entity: each is a name, None for the default entity, or absent."""
 
     user: str | UnsetType | None = UNSET
     client_id: str | UnsetType | None = UNSET
@@ -72,7 +72,7 @@ class _Entity(msgspec.Struct, rename={"client_id": "client-id"}, forbid_unknown_
 
 
 class _Resource(msgspec.Struct, forbid_unknown_fields=True):
-    """One of the two is set; None is the default."""
+    """The topic or the broker, of which one is set; None is the default."""
 
     topic: str | UnsetType | None = UNSET
     broker: str | UnsetType | None = UNSET

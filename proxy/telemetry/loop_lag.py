@@ -27,7 +27,7 @@ class LoopLag:
         """`cpu_seconds`: returns the CPU time of the event loop's thread."""
         self._cpu_seconds: Final = cpu_seconds
         self.counts: Final = [0] * (len(BOUNDS) + 1)
-        """By the bounds, and of longer delays."""
+        """The number of delays up to each of BOUNDS, and of longer ones."""
         self.total_seconds = 0.0
 
     async def run(self) -> None:

@@ -99,7 +99,7 @@ class BrokerConnection:
 
 
 Check = Callable[[BrokerConnection], Awaitable[None]]
-"""Raises OSError, EOFError or UpstreamUnavailable if a broker cannot be used."""
+"""Checks a new connection. Raises OSError, EOFError or UpstreamUnavailable if it is of no use."""
 
 
 def request_frame(request: RequestPayload, correlation_id: int, client_id: str) -> bytes:

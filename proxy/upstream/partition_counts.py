@@ -102,7 +102,7 @@ class PartitionCounts:
         self._access: Final = access
         self._connections: Final[dict[int, KeptConnection]] = {}
         self._defaults: Final[dict[int, tuple[TopicDefaults, float]]] = {}
-        """By node id, and until when they are cached."""
+        """By node id: the configs, and until when they are cached."""
 
     async def topics(self, node_id: int, keys: Sequence[TopicKey]) -> dict[TopicKey, Partitions]:
         """Return those of these topics that the broker has. Raises UpstreamUnavailable."""

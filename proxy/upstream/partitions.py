@@ -51,7 +51,7 @@ class RecentMutations:
         self._seconds: Final = seconds
         self._at_most: Final = at_most
         self._topics: Final[dict[str, tuple[Partitions, float]]] = {}
-        """With the time of each mutation, the oldest first."""
+        """By name: the partitions, and the time of the mutation; the oldest first."""
         self._names: Final[dict[bytes, str]] = {}
         """The names of these topics by topic id."""
 

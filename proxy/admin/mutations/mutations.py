@@ -152,7 +152,7 @@ def reply_to(request: TopicsRequest, outcome: Outcome) -> Reply:
 
 
 class _ChargedRequest:
-    """One request between the quota and the broker."""
+    """A request on its way through the quota to the broker, and its response."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class _ChargedRequest:
         charge: PermitCharge | None,
         time: Callable[[], float],
     ) -> None:
-        """Without a charge, all topics are admitted."""
+        """`costs` and `charge` are those of the client; without a charge, all topics are admitted."""
         self.costs: Final = costs
         self.done: Final[list[tuple[Topic, Topic]]] = []
         """The topics without an error: as requested, and as in the response."""

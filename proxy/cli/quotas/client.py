@@ -233,7 +233,7 @@ class QuotaClient:
 
 
 async def _check(broker: BrokerConnection) -> None:
-    """Raises BadResponse if the server lacks one of the APIs."""
+    """Raise BadResponse if the server lacks one of the APIs."""
     response = await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
     known = {int(api.api_key): api for api in response.api_keys}
     for key, name in VERSIONS.items():

@@ -78,7 +78,7 @@ def packed(metric: Metric) -> Family:
 
 
 Gauges = dict[str, tuple[Family, dict[SampleKey, float]]]
-"""By the family's name: the family as one worker sent it, and the combined values."""
+"""By the name of a family: the family as one worker sent it, and the values of all workers, combined."""
 
 
 class _Total:
