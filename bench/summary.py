@@ -62,6 +62,7 @@ def _summary(
     base_cpu: Figure | None,
     open_loop: bool,
 ) -> Summary:
+    """Return the figures of one peer; those of CPU and memory are None for `direct`."""
     throughput, volume = _highest(own, "requests_per_s"), _highest(own, "mib_per_s")
     p50, p99 = _lowest(own, "p50_ms"), _lowest(own, "p99_ms")
     if name == "direct":

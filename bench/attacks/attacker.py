@@ -80,6 +80,7 @@ async def _shake_hands(target: Target, context: ssl.SSLContext, done: Done) -> N
 
 
 async def _send_on_one(target: Target, flood: Flood, done: Done) -> None:
+    """Send the flood on one connection until it ends. Raises OSError or EOFError if it cannot be opened."""
     limit = READ_BYTES if flood.reads else 1
     reader, writer = await asyncio.open_connection(HOST, target.port, limit=limit)
     done.count(done.connections)

@@ -89,6 +89,7 @@ class Client:
         self._sock.close()
 
     def _flush(self) -> None:
+        """Send what is owed, as far as the socket accepts it."""
         while self._owed:
             CORRELATION.pack_into(self._request, REQUEST_CORRELATION, self._next_id)
             try:

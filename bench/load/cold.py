@@ -63,6 +63,7 @@ class ColdResponses:
         return _respond(request, payload)
 
     def _metadata(self, request: bytes, version: int) -> bytes:
+        """Return the response to Metadata, with this broker alone."""
         schema = load_payload_module(METADATA, version, EntityType.response)
         broker = _of(
             schema.MetadataResponseBroker, node_id=NODE_ID, host=self.host, port=i32(self.port), rack=None

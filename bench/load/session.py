@@ -56,6 +56,7 @@ class Session:
         self._sock.close()
 
     def _read(self) -> None:
+        """Read once, and respond to each whole request. Raises EOFError and RejectedRequest."""
         start = len(self._rest)
         self._buffer[:start] = self._rest
         count = self._sock.recv_into(self._view[start:])

@@ -116,6 +116,7 @@ def generate(size: int, form: str, folder: Path, memory: str) -> Path:
 
 
 def _measure(tool: str, job: str, size: int, form: str, source: Path, memory: str) -> Result:
+    """Run a job with a tool, as a command of its own. Raises SystemExit with its output if it fails."""
     folder = source.parent
     out, quotas, prices = folder / "out", folder / "quotas.yaml", folder / "prices.yaml"
     quotas.write_text(QUOTAS)
@@ -152,6 +153,7 @@ def _table(results: Sequence[Result]) -> Table:
 
 
 def _lines(results: Sequence[Result]) -> Table:
+    """Return the table of the lines through the sizes of each job: fixed cost, rate, and deviation."""
     table = Table(
         "job", "format", "tool", "fixed seconds", "events/s above", "farthest off", f"within {MOST_OFF:.0%}"
     )

@@ -60,6 +60,7 @@ class Visitor:
         self.took.append(time.monotonic() - started)
 
     def _visit(self, client: socket.socket, how: int) -> None:
+        """Connect and disconnect in the way `how`, from 0 to 7."""
         if how == 0:
             return  # without a request
         if how == 1:

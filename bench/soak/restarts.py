@@ -173,6 +173,7 @@ def run_workers(run: Run) -> Outcome:
 def _measure(
     run: Run, proxies: list[ProxyProcess], next_restart: Callable[[int, list[Writer]], Restart]
 ) -> Outcome:
+    """Run the restarts under load, and check the delivery of all messages."""
     outcome = Outcome()
     bootstrap = proxies[0].bootstrap
     count = run.amount(RESTARTS, SHORT_RESTARTS)

@@ -80,6 +80,7 @@ def read_access(path: Path) -> BrokerAccess:
 
 
 def _java_tls(tls: UpstreamTls) -> dict[str, str]:
+    """Return the settings of Kafka's Java client for TLS. Raises InputError."""
     found: dict[str, str] = {}
     if tls.server_name is not None:
         raise InputError(
@@ -99,6 +100,7 @@ def _java_tls(tls: UpstreamTls) -> dict[str, str]:
 
 
 def _java_sasl(sasl: UpstreamSasl) -> dict[str, str]:
+    """Return the settings of Kafka's Java client for the login. Raises InputError."""
     if sasl.mechanism not in _MODULES:
         raise InputError(
             f"--access: sasl.mechanism: set {sasl.mechanism} with --kafka for Spark's Kafka source"

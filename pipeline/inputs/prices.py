@@ -54,6 +54,7 @@ def tiers(price: Price) -> list[Tier]:
 
 
 def _check(found: list[Tier]) -> None:
+    """Raise ValueError for tiers that are not a price. `up_to` must ascend; only the last tier has none."""
     if not found:
         raise ValueError("expected a price, or a list of tiers of which only the last has no up_to")
     below = Decimal(0)

@@ -33,6 +33,7 @@ def before(job: Job, prices: Prices | None, folder: str | None) -> Before | None
 
 
 def _of_events(job: Job, prices: Prices | None) -> Before | None:
+    """Return the use in the period before, from the events; None if that is not possible."""
     window = previous(job.options.window)
     if window is None or window.start_ms is None or window.end_ms is None:
         job.say("Compared with no other period: without --previous, that takes both --from and --to")
@@ -61,6 +62,7 @@ def _warn_of_retention(job: Job, start_ms: int, begin_ms: int | None) -> None:
 
 
 def _of_bill(job: Job, prices: Prices | None, folder: str) -> Before | None:
+    """Return the use in a bill, the table `chargeback/` in the folder. Raises InputError."""
     table = table_folder(local_path(folder), _CHARGEBACK)
     if not has_rows(job.spark, table):
         raise InputError(

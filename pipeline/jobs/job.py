@@ -203,6 +203,7 @@ class Job:
         return quality
 
     def _report_late(self, quality: Quality) -> None:
+        """Say how many events of this period, and of the one before, were too late for the tables."""
         folder = f"late/ beside {self._source.place}"
         if quality.late:
             self.say(

@@ -109,6 +109,7 @@ def _current(job: Job, options: Recommending) -> QuotaSet:
 def _review(
     job: Job, options: Recommending, known: QuotaSet, made: Recommendation, of_cluster: dict[QuotaEntity, str]
 ) -> None:
+    """Compare the quotas with the current ones, replay the last week, and set the quotas if wanted."""
     changes = changes_to(known.clients, made.quotas)
     clients = {
         entity: {**known.clients.get(entity, {}), **made.quotas.get(entity, {})}

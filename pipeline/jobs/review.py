@@ -67,6 +67,7 @@ def review_text(review: Review) -> str:
 
 
 def _effects(effects: Sequence[Effect]) -> list[str]:
+    """Return the lines about what the quotas would have done to tenants."""
     known = [effect for effect in effects if effect.after_throttle_ms is not None]
     others = sorted({effect.quota or "unknown" for effect in effects if effect.after_throttle_ms is None})
     unknown = [f"#   not replayed: {', '.join(map(show_name, others))}"] if others else []

@@ -72,6 +72,7 @@ class Batches:
         return found
 
     def _write(self, checked: DataFrame, number: int) -> Sums:
+        """Write one batch of checked lines; return what it contained."""
         spark = checked.sparkSession
         found = _only(self._contents(checked))
         newest = self._newest_before(spark, number)

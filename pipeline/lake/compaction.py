@@ -32,6 +32,7 @@ def compact_parquet(spark: SparkSession, folder: str) -> int:
 
 
 def _compact_date(spark: SparkSession, date: FilePath) -> int:
+    """Join the small files of one date; return the number of files that are gone."""
     aside, note = date.beside("new"), date.beside("joining")
     _end(date, note, aside)
     small = {name: size for name, size in date.sizes(".parquet").items() if size < SMALL_BYTES}

@@ -87,6 +87,7 @@ class History:
         self._read().where(stays).write.mode("append").partitionBy(DATE).parquet(str(self._aside))
 
     def _swap(self, before: set[date], gone: set[date]) -> None:
+        """Put the dates that were written aside in their places, and remove those that are gone."""
         after = _dates(self._aside)
         if before and (before - gone or after):
             for day in sorted(after):

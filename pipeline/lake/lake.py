@@ -113,6 +113,7 @@ class Lake:
 
 
 def _replace_dates(table: LogTable, rows: DataFrame, dates: Dates) -> Written:
+    """Replace the dates of a run in a table with a log, in one commit; keep the hours outside its window."""
     dated = rows.withColumn(DATE, F.col("hour").cast(DATE))
     computed = set() if dates.is_bounded else {row[0] for row in dated.select(DATE).distinct().collect()}
     replaced = dates.sql(computed)

@@ -174,6 +174,7 @@ def _cell(x: float, y: float, width: float, title: str, part: float | None) -> B
 
 
 def _time_labels(periods: Periods | None, slot: float, y: float) -> list[Label]:
+    """Return the labels of the time axis, at most about _LABELS_AT_MOST of them."""
     if periods is None:
         return []
     begins = periods.begins()

@@ -112,6 +112,7 @@ def _colors(names: Iterable[str]) -> dict[str, str]:
 
 
 def _charts(figures: Figures) -> dict[str, Chart]:
+    """Return the charts of the page by name."""
     colors = _colors(_tenants(figures))
     series_in: dict[str, dict[datetime, float]] = {name: defaultdict(float) for name in colors}
     series_out: dict[str, dict[datetime, float]] = {name: defaultdict(float) for name in colors}

@@ -105,6 +105,7 @@ def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSe
 
 
 def _defaults(master: str, packages: Sequence[str]) -> dict[str, str]:
+    """Return the settings of a session that this process starts itself."""
     log = (_HERE / "log4j2.properties").as_uri()
     settings = {
         **_SQL,

@@ -76,6 +76,7 @@ class AdminApis:
         return await self._handle(request, broker)
 
     async def _handle(self, request: Intercepted, broker: Broker) -> Reply:
+        """Give a request to the handler of its API. Raises UnsupportedVersion and what the handler raises."""
         header = request.header
         if header.api_key == METADATA:
             return await self._mutations.auto_creations.answer(request, broker)

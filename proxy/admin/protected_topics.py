@@ -99,6 +99,7 @@ class ProtectedTopicsGate:
     async def _change(
         self, api: TopicsApi, intercepted: Intercepted, broker: Broker, handle: Handle
     ) -> Reply:
+        """Answer a request that lists topics. Protected ones come last in the response."""
         yielder = Yielder(client_key(intercepted.exchange.client))
         request = await read_topics_request(api, intercepted.header, intercepted.frame, yielder)
         rejected: list[Topic] = []
@@ -119,6 +120,7 @@ class ProtectedTopicsGate:
         return replace(reply, frame=write_topics_response(request, response))
 
     async def _alter(self, intercepted: Intercepted, broker: Broker, handle: Handle) -> Reply:
+        """Answer a request that alters configs. Protected topics come last in the response."""
         yielder = Yielder(client_key(intercepted.exchange.client))
         request = await read_alter_request(intercepted.header, intercepted.frame, yielder)
         code = ErrorCode.topic_authorization_failed.value

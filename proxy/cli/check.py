@@ -86,6 +86,7 @@ def _usage(usage: UsageSettings) -> str:
 
 
 def _listener(settings: Settings, listener: Listener) -> str:
+    """Describe where a listener listens, what it advertises, and its brokers."""
     ports = broker_ports(settings, listener)
     brokers = "at any free port each"
     if ports:

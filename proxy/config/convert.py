@@ -53,6 +53,7 @@ def show(value: object) -> str:
 
 
 def _explain(message: str, value: object, kind: type) -> SettingsError:
+    """Translate a message of msgspec to an error in the file's terms, with the key."""
     match = _PLACE.match(message)
     assert match is not None
     problem = match["problem"]

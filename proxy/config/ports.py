@@ -53,6 +53,7 @@ def _ports_in(settings: Settings) -> list[tuple[KeyPath, str, int]]:
 
 
 def _check_broker_ports(settings: Settings, listener: Listener, key: KeyPath) -> None:
+    """Raise SettingsError if the listener's broker ports cannot be reserved."""
     base, count = listener.broker_port_base, listener.broker_port_count
     if base == 0:
         if count is not None:

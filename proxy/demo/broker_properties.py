@@ -87,6 +87,7 @@ def _addresses(listeners: Sequence[str], addresses: Mapping[str, str]) -> str:
 
 
 def _one_machine(brokers: int) -> dict[str, str]:
+    """Return the properties that differ from Kafka's defaults on one small machine."""
     replicas = str(min(3, brokers))
     properties = {
         "auto.create.topics.enable": "false",

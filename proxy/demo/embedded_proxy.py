@@ -143,6 +143,7 @@ class EmbeddedProxy:
             connection.close()
 
     def _await_ready(self) -> None:
+        """Wait until /readyz returns 200. Raises ProxyFailed."""
         deadline = time.monotonic() + _START_TIMEOUT
         page = "the admin port does not respond"
         while True:

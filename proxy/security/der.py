@@ -109,7 +109,7 @@ def _dotted(content: bytes) -> str:
 
 
 def _time(value: Value) -> float:
-    """Return seconds since the epoch. UTCTime has two digits of the year (RFC 5280, 4.1.2.5)."""
+    """Return seconds since the epoch. UTCTime has two digits, of 1950 to 2049 (RFC 5280, 4.1.2.5)."""
     text = value.content.decode("ascii")
     if value.tag == UTC_TIME:
         text = ("19" if text[:2] >= "50" else "20") + text

@@ -83,6 +83,7 @@ def config_rules(settings: Settings, kinds: Sequence[QuotaKind]) -> ConfigRules:
 
 
 def _file_quotas(settings: Settings, rules: ConfigRules, kinds: Sequence[QuotaKind]) -> FileQuotas:
+    """Build the quotas of the settings. Raises SettingsError with the key."""
     quotas = settings.quotas
     source = _callback_source(quotas)
     keys = {key.name: key for kind in kinds for key in kind.keys}

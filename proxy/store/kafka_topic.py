@@ -97,6 +97,7 @@ class KafkaTopic:
             self._set_problem(str(error) or type(error).__name__)
 
     async def _connect_and_read(self) -> None:
+        """Read the topic to its end, and follow it. Raises the errors that _follow() handles."""
         topic_id = await prepare_topic(self._cluster, self.topic, create=not self.loaded.is_set())
         consumer = kafka_consumer(
             self._cluster,

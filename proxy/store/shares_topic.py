@@ -109,6 +109,7 @@ class SharesTopic:
     async def _connect_and_read(
         self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]
     ) -> None:
+        """Read the last reports, and follow the topic. Raises the errors that _follow() handles."""
         topic = self._partition.topic
         topic_id = await prepare_topic(self._cluster, topic, create=True, plan=PLAN)
         options = {

@@ -89,6 +89,7 @@ def _first(clients: Sequence[Mapping[str, object]], entity: QuotaEntity, expires
 
 
 def _entity(entry: Mapping[str, object], at: KeyPath) -> QuotaEntity:
+    """Read the entity of an entry. Raises SettingsError with the key."""
     key = (*at, ENTITY)
     parts = entry.get(ENTITY)
     if ENTITY not in entry:
@@ -125,6 +126,7 @@ def _expiry(entry: Mapping[str, object], key: KeyPath) -> int | None:
 def _values(
     entry: Mapping[str, object], entity: QuotaEntity, quota_keys: Mapping[str, QuotaKey], at: KeyPath
 ) -> dict[str, float]:
+    """Read the quotas of an entry. Raises SettingsError with the key."""
     values: dict[str, float] = {}
     for name, value in entry.items():
         if name in (ENTITY, EXPIRES, SCOPE):

@@ -85,6 +85,7 @@ def _broker(node_id: str | int, key: KeyPath) -> str:
 def _read(
     layer: ConfigLayer, resource: ConfigResource, values: object, rules: ConfigRules, at: KeyPath
 ) -> None:
+    """Add the configs of a topic or broker to the layer. Raises SettingsError with the key."""
     keys = rules.keys(resource.type)
     if not isinstance(values, dict):
         raise SettingsError(f"expected a mapping of configs, got {show(values)}", at)

@@ -177,6 +177,7 @@ class PartitionCounts:
         return defaults
 
     async def _topic_defaults(self, node_id: int) -> TopicDefaults:
+        """Request the broker's configs for new topics. Raises UpstreamUnavailable."""
         # Imported here: only requests that create topics need it.
         from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
         from kio.schema.describe_configs.v4.response import DescribeConfigsResponse

@@ -201,6 +201,7 @@ class ClusterRefresh:
                 return
 
     async def _ask(self) -> None:
+        """Request metadata once. If it fails, what was wanted is wanted again."""
         self._urgent = self._stale = False
         if not self._may_ask:
             await self._look()

@@ -71,6 +71,7 @@ def _struct(entity: Any) -> Shape:
 
 
 def _field(hint: Any, kafka_type: str, flexible: bool, nullable: bool = False) -> Shape:
+    """Return the shape of a field, by its type in kio's dataclass and its type in Kafka."""
     if get_origin(hint) is tuple:
         element = _field(get_args(hint)[0], kafka_type, flexible)
         return Shape(ARRAY, 0, [element], {}, flexible, nullable)

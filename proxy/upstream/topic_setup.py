@@ -112,6 +112,7 @@ async def _look_up_created(broker: BrokerConnection, topic: str) -> MetadataResp
 
 
 async def _create(broker: BrokerConnection, topic: str, plan: TopicPlan, replicas: int) -> None:
+    """Create the topic, unless another proxy has created it meanwhile. Raises UpstreamUnavailable."""
     # Imported here: only the first of all proxies creates the topic.
     from kio.schema.create_topics.v7 import request as create_request
     from kio.schema.create_topics.v7.response import CreateTopicsResponse

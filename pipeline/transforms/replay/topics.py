@@ -108,6 +108,7 @@ def replay_topics(events: DataFrame, quotas: QuotaSet) -> DataFrame:
 
 
 def _replay_rate(events: DataFrame, quotas: QuotaSet, rate: _Rate) -> DataFrame:
+    """Replay one byte rate of topics; return rows of AFTER."""
     found = events.where(_is_of(rate, quotas)).withColumn("bucket_quota", F.lit(rate.name))
     waited = F.col("quota").eqNullSafe(F.lit(rate.name))
     sums = {

@@ -166,6 +166,7 @@ class ResourceConfigs:
         return response
 
     async def _alter(self, request: AlterRequest, broker: Broker, who: Identity, yielder: Yielder) -> bytes:
+        """Check, forward and store the changes; return the response frame. Raises BrokerUnreachable."""
         times: Counter[ResourceKey] = Counter()
         async for some in yielder.slices(request.resources):
             times.update([resource.key for resource in some])

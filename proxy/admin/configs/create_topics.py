@@ -104,6 +104,7 @@ class TopicCreations:
         return reply
 
     async def _split(self, request: TopicsRequest, rights: Rights, yielder: Yielder) -> _SplitRequest:
+        """Take the quota configs out of a request, and reject topics whose configs are not valid."""
         split = _SplitRequest(request, [], {}, [])
         times: Counter[str | None] = Counter()
         async for topics in yielder.slices(request.topics):

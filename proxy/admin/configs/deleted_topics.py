@@ -132,6 +132,7 @@ class DeletedTopics:
         }
 
     async def _remove(self, names: Sequence[str]) -> None:
+        """Remove the configs of those of these topics that every broker reports as deleted."""
         # From before the brokers are asked: configs that are set later are for a topic that they do not know.
         set_for = {name: self._store.topic_ids(name) for name in names}
         found = await self._ask(names, everyone=True)

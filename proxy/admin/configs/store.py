@@ -115,6 +115,7 @@ class ConfigsStore:
         return None
 
     async def _with_topic_ids(self, changes: Sequence[ConfigChange], broker: Broker) -> list[ConfigChange]:
+        """Add the ids that the broker knows to changes of topics."""
         names = [
             change.entity.name
             for change in changes

@@ -98,6 +98,7 @@ def parse(key: bytes | None, value: bytes | None, timestamp_ms: int) -> AuditEnt
 
 
 def _entry(what: dict[str, Any], how: dict[str, Any], timestamp_ms: int) -> AuditEntry:
+    """Return the entry of a decoded key and value. Raises what a wrong type or a missing key raises."""
     entity: Entity | None = None
     name = json.dumps({part: value for part, value in what.items() if part != "kind"}, ensure_ascii=False)
     if what["kind"] in KINDS:
@@ -124,6 +125,7 @@ def _entry(what: dict[str, Any], how: dict[str, Any], timestamp_ms: int) -> Audi
 async def _read(
     consumer: AIOKafkaConsumer, partitions: Sequence[TopicPartition]
 ) -> list["ConsumerRecord[bytes, bytes]"]:
+    """Read the partitions up to their ends as of now. Raises UpstreamUnavailable if no data comes."""
     consumer.assign(partitions)
     ends: dict[TopicPartition, int] = await consumer.end_offsets(partitions)
     records: list[ConsumerRecord[bytes, bytes]] = []

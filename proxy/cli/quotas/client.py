@@ -130,6 +130,7 @@ class QuotaClient:
             return None
 
     async def _describe(self, request: DescribeClientQuotasRequest) -> Quotas:
+        """Send a request, again while its error is retriable. Raises QuotasRejected."""
         for pause in (*self._pauses, None):
             response = await self.ask(request, DescribeClientQuotasResponse)
             if pause is None or not response.error_code.retriable:
@@ -167,6 +168,7 @@ class QuotaClient:
     async def _alter(
         self, batch: Sequence[EntityAlteration], validate_only: bool
     ) -> list[RejectedAlteration]:
+        """Send one batch; again those entries whose errors are retriable. Return the rejected ones."""
         # Commands that only read share this file's imports.
         from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
 

@@ -131,6 +131,7 @@ class ConfigClient:
     async def _alter(
         self, client: QuotaClient, batch: Sequence[EntityAlteration], validate_only: bool
     ) -> list[RejectedAlteration]:
+        """Send one batch; again those entries whose errors are retriable. Return the rejected ones."""
         from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 
         rejections: list[RejectedAlteration] = []

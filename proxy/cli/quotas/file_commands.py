@@ -136,6 +136,7 @@ def _check_server(file: Path, server: ServerQuotas, want: "QuotaFile") -> None:
 async def _import(
     cluster: ClusterAccess, file: Path, want: "QuotaFile", prune: bool, dry_run: bool, yes: bool
 ) -> int:
+    """Import the quotas; return the exit code."""
     async with QuotaClient(cluster) as client:
         configs = ConfigClient(client, cluster)
         server = await read_server(client, configs)
@@ -154,6 +155,7 @@ async def _import(
 
 
 def _read(file: Path) -> "QuotaFile":
+    """Read the file, and report on standard error what an import ignores. Raises SettingsError."""
     from rich.console import Console
 
     from proxy.cli.quotas.quota_file import read_quotas

@@ -150,6 +150,7 @@ def _variable(option: str) -> str:
 
 
 def _entity(named: dict[str, str | None], default: dict[str, bool], options: Mapping[str, str]) -> Entity:
+    """Return the entity of the options; empty if none is set. Raises click.UsageError."""
     parts: list[tuple[str, str | None]] = []
     for kind, name in named.items():
         option = options[kind]

@@ -148,6 +148,7 @@ def _read_resources(quotas: dict[str, object]) -> Quotas:
 
 
 def _read_clients(clients: object) -> QuotaFile:
+    """Read the entries of quotas.clients. Raises SettingsError with the key."""
     if not isinstance(clients, list):
         raise SettingsError(f"expected a list, got {show(clients)}", _AT)
     quotas: dict[bool, Quotas] = {False: {}, True: {}}
@@ -191,6 +192,7 @@ def _read_entity(entry: dict[object, object], at: KeyPath) -> Entity:
 
 
 def _read_values(entry: dict[object, object], at: KeyPath) -> dict[str, Value]:
+    """Read the quotas of an entry. Raises SettingsError with the key."""
     values: dict[str, Value] = {}
     for key, value in entry.items():
         if key in (ENTITY, EXPIRES, SCOPE):

@@ -46,6 +46,7 @@ class FileSink(Sink):
             raise SinkUnavailable(f"cannot write to {self._folder}: {error.strerror or error}") from error
 
     def _write(self, batch: Sequence[Encoded]) -> None:
+        """Append the events as lines, and begin further files where one is full. Raises OSError."""
         if self._file is not None and not self._file.exists():
             # It was moved or deleted, perhaps with its folder. A second file of its name could replace it.
             self._file = None

@@ -78,6 +78,7 @@ class Sink:
             self._empty.set()
 
     async def _deliver_first(self) -> None:
+        """Deliver the oldest batch, or wait RETRY_SECONDS after a failure."""
         try:
             await self.deliver(self._batches[0])
         except SinkUnavailable as error:
