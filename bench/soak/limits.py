@@ -3,8 +3,7 @@
 import resource
 
 
-def raise_open_files() -> int:
-    """Raise the limit to the hard limit; return it."""
+def raise_open_files() -> None:
+    """Raise the limit to the hard limit."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return most

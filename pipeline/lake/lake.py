@@ -64,14 +64,14 @@ class Lake:
         table.append(few)
         return table.place
 
-    def compact(self, name: str) -> int | None:
-        """Join the small files of a table of events. Return how many files are gone; None: not known."""
+    def compact(self, name: str) -> None:
+        """Join the small files of a table of events, if there is one."""
         if self._form == PARQUET:
-            return compact_parquet(self._spark, table_folder(self.out, name))
+            compact_parquet(self._spark, table_folder(self.out, name))
+            return
         table = self._log_table(name)
         if table.exists():
             table.compact()
-        return None
 
     def replace_dates(self, rows: DataFrame, name: str, window: Window, *, whole_days: bool) -> Written:
         """Replace the rows of the window in a table with an `hour`; see History for what a run replaces."""

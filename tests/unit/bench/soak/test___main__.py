@@ -20,7 +20,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, results: Path, *arguments: str, fails:
 
     monkeypatch.setattr(sys, "argv", ["soak", *arguments])
     monkeypatch.setattr(command, "run_one", run_one)
-    monkeypatch.setattr(command, "raise_open_files", lambda: 0)
+    monkeypatch.setattr(command, "raise_open_files", lambda: None)
     monkeypatch.setattr(
         command, "result_file", lambda name, short: result_file(name, short=short, results=results)
     )
