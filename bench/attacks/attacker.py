@@ -147,7 +147,7 @@ def attacking(name: str, target: Target) -> Iterator[Done]:
         attacks = ATTACKS[name](target).connections > 0
         while attacks and not done.connections.value:
             if not process.is_alive():
-                raise RuntimeError(f"the attacker of {name} has ended")
+                raise RuntimeError(f"the process of the attack {name} has ended; its error is above")
             time.sleep(BEGIN_SECONDS)
         yield done
     finally:

@@ -63,7 +63,7 @@ def _check(found: list[Tier]) -> None:
             raise ValueError(f"{tier.price} is not a price; expected a number from 0 to {MOST}")
         exponent = tier.price.normalize().as_tuple().exponent
         if isinstance(exponent, int) and exponent < -DECIMALS:
-            raise ValueError(f"{tier.price} has more than {DECIMALS} decimals")
+            raise ValueError(f"{tier.price} has more than {DECIMALS} decimals; round it")
         last = place == len(found) - 1
         if last != (tier.up_to is None):
             raise ValueError("every tier but the last must have up_to, and the last must not have it")

@@ -57,7 +57,7 @@ def parse_time(text: str, now: datetime) -> int:
     if time.tzinfo is None:
         raise ValueError(f"{text} has no time zone; end it with Z for UTC, or with an offset such as +01:00")
     if time <= now:
-        raise ValueError(f"{text} is in the past")
+        raise ValueError(f"{text} is in the past; it must be in the future")
     return _in_ms(time)
 
 
@@ -70,7 +70,7 @@ def parse_duration(text: str, now: datetime) -> int:
     try:
         time = now + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
     except OverflowError:
-        raise ValueError(f"{text} is too long") from None
+        raise ValueError(f"{text} ends after the year 9999; use a shorter duration") from None
     if time <= now:
         raise ValueError(f"expected a duration such as 2h, 1h30m or 7d, got {text!r}")
     return _in_ms(time)
