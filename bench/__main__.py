@@ -97,7 +97,9 @@ def arguments() -> argparse.Namespace:
         help="a tenth of the requests and 2 rounds, to check that everything runs",
     )
     parser.add_argument(
-        "--rounds", type=int, help=f"rounds of each scenario; default: {ROUNDS}, or {QUICK_ROUNDS} with --quick"
+        "--rounds",
+        type=int,
+        help=f"rounds of each scenario; default: {ROUNDS}, or {QUICK_ROUNDS} with --quick",
     )
     parser.add_argument(
         "--scenario",

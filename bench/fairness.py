@@ -123,7 +123,10 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m bench.fairness", description=__doc__)
     parser.add_argument(
-        "--seconds", type=float, default=10.0, help="length of a measurement, in seconds (default: %(default)s)"
+        "--seconds",
+        type=float,
+        default=10.0,
+        help="length of a measurement, in seconds (default: %(default)s)",
     )
     parser.add_argument(
         "--rounds", type=int, default=5, help="measurements of each latency (default: %(default)s)"

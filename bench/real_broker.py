@@ -145,7 +145,9 @@ def main() -> None:
     parser.add_argument(
         "--megabytes", type=int, default=400, help="MB of records in each run (default: %(default)s)"
     )
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each tool and way (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="runs of each tool and way (default: %(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="2 MB and one round, to check that it runs")
     parser.add_argument(
         "--name",

@@ -158,7 +158,9 @@ def main() -> None:
     parser.add_argument(
         "--fetches", type=int, default=1000, help="fetches that are measured (default: %(default)s)"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the best counts (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="rounds, of which the best counts (default: %(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="one round of 20 fetches, to check that it runs")
     options = parser.parse_args()
     fetches, rounds = (20, 1) if options.quick else (options.fetches, options.rounds)

@@ -288,7 +288,10 @@ def main() -> None:
         "--hot", type=int, default=usual.hot, help="limits that are in use (default: %(default)s)"
     )
     parser.add_argument(
-        "--faults", type=float, default=usual.faults, help="simulated seconds of faults (default: %(default)s)"
+        "--faults",
+        type=float,
+        default=usual.faults,
+        help="simulated seconds of faults (default: %(default)s)",
     )
     parser.add_argument(
         "--seed", type=int, default=usual.seed, help="seed of all random numbers (default: %(default)s)"

@@ -132,9 +132,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--kind", choices=["produce", "fetch"], default="produce", help="API (default: %(default)s)"
     )
-    parser.add_argument("--size", type=int, default=100, help="bytes of each partition (default: %(default)s)")
     parser.add_argument(
-        "--partitions", type=int, default=1, help="partitions of a request, 126 at most (default: %(default)s)"
+        "--size", type=int, default=100, help="bytes of each partition (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--partitions",
+        type=int,
+        default=1,
+        help="partitions of a request, 126 at most (default: %(default)s)",
     )
     parser.add_argument("--connections", type=int, default=4, help="connections (default: %(default)s)")
     parser.add_argument(

@@ -153,8 +153,12 @@ def main() -> None:
     parser.add_argument(
         "--events", type=int, default=1_000_000, help="about this many events (default: %(default)s)"
     )
-    parser.add_argument("--hours", type=float, default=24, help="hours that they cover (default: %(default)s)")
-    parser.add_argument("--tenants", type=int, help="number of tenants; default: one per 1000 events, at least 20")
+    parser.add_argument(
+        "--hours", type=float, default=24, help="hours that they cover (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--tenants", type=int, help="number of tenants; default: one per 1000 events, at least 20"
+    )
     parser.add_argument(
         "--interval",
         type=int,

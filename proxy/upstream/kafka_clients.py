@@ -82,6 +82,7 @@ async def _create_conn(host: str, port: int, **options: Any) -> AIOKafkaConnecti
 
 class _MetadataRequest(MetadataRequest):  # type: ignore[misc]  # aiokafka has no types
     """aiokafka's request, which creates no topic."""
+
     def __init__(self, topics: Any = None) -> None:
         super().__init__(topics, allow_auto_topic_creation=False)
 
