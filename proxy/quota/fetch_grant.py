@@ -38,6 +38,10 @@ LEAST_ROOM_BYTES: Final = 1 << 20
 """A fetch may bring so many bytes even if its max_bytes is lower: a broker sends at least one batch, of up to
 1 MiB by default.
 """
+BESIDE_BYTES: Final = 64 << 10
+"""The largest response that is expected for a fetch beside others. Small responses cost less CPU if they
+arrive together. Large ones do not, and over TLS they cost more.
+"""
 LEAST_WAIT_SECONDS: Final = 0.005
 """The shortest time until the tokens are asked for again."""
 MOST_WAIT_SECONDS: Final = 1.0
@@ -310,9 +314,11 @@ class FetchGrant:
         return again
 
     def ask_beside(self, others: int, max_bytes: int, now: float) -> bool:
-        """Grant the fetch although others of its connection are in flight, if the tokens suffice for the
-        max_bytes of all of them; return whether it is granted.
+        """Grant the fetch although others of its connection are in flight, if its response is expected to be
+        small and the tokens suffice for the max_bytes of all of them; return whether it is granted.
         """
+        if self._expected > BESIDE_BYTES:
+            return False
         self._asked_at = now
         room = float((others + 1) * max(max_bytes, LEAST_ROOM_BYTES))
         return max_bytes >= 0 and self._grant_at_once(room, now)

@@ -3,6 +3,7 @@ from time import process_time
 import pytest
 
 from proxy.quota.fetch_grant import (
+    BESIDE_BYTES,
     DEBT_SECONDS,
     FIRST_FETCH_SECONDS,
     LEAST_FETCH_SECONDS,
@@ -212,6 +213,16 @@ def test_a_fetch_beside_others_needs_tokens_for_what_all_may_bring(others, max_b
     second = grant(one, last=first)
     assert not second.ask_beside(others, max_bytes, 0.0)
     assert (second.granted, queue_of(one).reserved(0.0)) == (False, 300.0)
+
+
+@pytest.mark.parametrize(("size", "beside"), [(BESIDE_BYTES, True), (BESIDE_BYTES + 1, False)], ids=str)
+def test_no_fetch_goes_beside_others_if_its_response_is_expected_to_be_large(size, beside):
+    one = bucket(limit=100 * LEAST_ROOM_BYTES)
+    last = grant(one)
+    last.settle(size, size, 0.0, 0.0)
+    first = grant(one, last=last)
+    assert first.ask(0.0) == 0.0
+    assert grant(one, last=first).ask_beside(1, 100, 0.0) == beside
 
 
 def test_a_fetch_beside_others_does_not_pass_one_that_waits():
