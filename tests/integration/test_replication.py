@@ -132,7 +132,10 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
         load.check()
         seconds = meter.by_second()
     even(seconds[1:], RATE, meter.pauses)
-    assert meter.seconds == pytest.approx(planned.move_seconds, rel=0.15)
+    assert planned.move_seconds is not None
+    # The throttle lets a second's bytes through at once when the move begins.
+    assert meter.seconds_at_most >= 0.99 * planned.move_seconds - 1
+    assert meter.seconds <= 1.15 * planned.move_seconds
     for side, broker in sides:
         moved = throttled_bytes(proxy, side, broker) - before_it[side]
         assert moved == pytest.approx(on_disk(cluster.kafka, "moved", 2), rel=0.05)

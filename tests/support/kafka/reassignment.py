@@ -83,6 +83,13 @@ class Meter:
         began = next(at for at, size in samples if size > 0)
         return next(at for at, size in samples if size == samples[-1][1]) - began
 
+    @property
+    def seconds_at_most(self) -> float:
+        """The same, but from the last sample before the first byte: a busy machine samples late."""
+        samples = list(self._samples)
+        began = max(at for at, size in samples if size == 0)
+        return next(at for at, size in samples if size == samples[-1][1]) - began
+
     def by_second(self, since: float = 0.0) -> list[float]:
         """The bytes of each whole second from the first byte, or from `since` (time.monotonic)."""
         samples = list(self._samples)
