@@ -35,7 +35,7 @@ ABSENT = {
 }
 """What is in queries without having a series here."""
 SETTLING_SECONDS = 60.0
-ROW = re.compile(r"^\| `(quota_proxy_\w+)` \|([`\w, ]*)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `(quota_proxy_\w+)` \|((?:[ ,]*`[\w, ]+`)*) *\|", re.MULTILINE)
 """A metric and its labels, in a table of the page."""
 LEAST_COMPARED = 45
 

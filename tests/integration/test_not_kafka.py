@@ -22,6 +22,7 @@ pytestmark = pytest.mark.kafka
 LIMIT = 2_000_000
 REQUEST = request_frame(metadata([]))
 NO_SUCH_API = 30_000
+UNANSWERED = "the broker closed its connection while a response was due"
 HELLO = "this looks like a TLS hello: on this port the client's security.protocol has to be PLAINTEXT"
 NOT_KAFKA = {
     "HTTP": (b"GET /metrics HTTP/1.1\r\nHost: kafka\r\n\r\n", "this looks like HTTP on a Kafka port"),
@@ -30,8 +31,8 @@ NOT_KAFKA = {
     "a frame too short for a header": (framed(b"\x00\x00\x00"), ""),
     "a negative API key": (framed(b"\xff\xfe" + bytes(20)), "api_key -2"),
     "a client id without an end": (framed(b"\x00\x03\x00\x00" + bytes(4) + b"\x7f\xff" + bytes(9)), ""),
-    "a request that breaks off": (framed(request_frame(produce("t", batch([b"x"])))[4:40]), "left a request"),
-    "an API that no broker has": (framed(struct.pack(">hhih", NO_SUCH_API, 0, 1, 0)), "left a request"),
+    "a request that breaks off": (framed(request_frame(produce("t", batch([b"x"])))[4:40]), UNANSWERED),
+    "an API that no broker has": (framed(struct.pack(">hhih", NO_SUCH_API, 0, 1, 0)), UNANSWERED),
 }
 
 
