@@ -138,10 +138,11 @@ fuzz-briefly: $(INSTALLED)
 
 # Coverage cannot measure compiled modules, so this runs in the copy. It runs the tests that need neither a Kafka nor a
 # quiet machine, so it also lists files that only tests on real brokers cover.
-coverage: $(INSTALLED) copy-sources ## List the files with a line coverage below 80 %
+LEAST := 80
+coverage: $(INSTALLED) copy-sources ## List the files with a line coverage below LEAST (80) %, and the lines
 	$(IN_COPY) pytest $(FAST_TESTS) --cov --cov-report=
 	$(IN_COPY) pytest tests/pipeline -m "not timed and not kafka" --cov --cov-append --cov-report=
-	@$(IN_COPY) coverage json -q -o - | ../../$(PYTHON) -m tests.support.coverage_gaps
+	@$(IN_COPY) coverage json -q -o - | ../../$(PYTHON) -m tests.support.coverage_gaps $(LEAST)
 
 interop: setup ## Run clients of other languages, if their tools (node and npm, go, kcat) are installed
 	@$(PYTHON) -m tests.interop.run
