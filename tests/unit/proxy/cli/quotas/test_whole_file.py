@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.quotas.whole_file import write_whole
+from tests.support.process.resource_limits import files_of_at_most
 
 
 def test_file_is_replaced_and_keeps_its_permissions(tmp_path: Path) -> None:
@@ -21,15 +22,10 @@ def test_file_is_replaced_and_keeps_its_permissions(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [link, file]
 
 
-def test_full_disk_leaves_the_previous_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_the_previous_content(tmp_path: Path) -> None:
     file = tmp_path / "quotas.yaml"
     write_whole(file, "old")
-
-    def full(number: int) -> None:
-        raise OSError(errno.ENOSPC, "full")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="full"):
+    with files_of_at_most(1), pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
         write_whole(file, "new")
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]

@@ -98,16 +98,11 @@ async def test_usage_is_counted_where_it_is_written(builder: Builder, more: str,
     assert (found.gateway.usage is not None) == counts
 
 
-async def test_the_quotas_see_the_cluster_of_one_listener(
-    builder: Builder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[ClusterView] = []
-    monkeypatch.setattr(QuotaEngines, "see_cluster", lambda engines, view, now: seen.append(view))
+async def test_the_quotas_see_the_cluster_of_one_listener(builder: Builder) -> None:
     feeding, other = builder.build(), builder.build(feeds_quotas=False)
-    now = ClusterView("c", {1: BrokerAddress(1, "b", 9092)}, {})
-    for listener in (feeding, other):
-        listener.discovery.cluster._seen(now)
-    assert seen == [now]
+    for node_id, listener in ((1, feeding), (2, other)):
+        listener.discovery.cluster._seen(ClusterView("c", {node_id: BrokerAddress(node_id, "b", 9092)}, {}))
+    assert list(builder.engines.engines()) == [1]
 
 
 async def test_topics_have_the_names_that_another_listeners_cluster_knows(builder: Builder) -> None:

@@ -1,8 +1,5 @@
 """What producers were rejected, and the broker-side quota's rates, in /metrics."""
 
-from types import SimpleNamespace
-from typing import Any
-
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.identity import Identity
@@ -10,6 +7,7 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
+from proxy.quota.rejection.rejections import RejectedTopic
 from proxy.telemetry.metrics.rejections import rejection_families
 from proxy.telemetry.metrics.series import MAX_SERIES
 from proxy.wire.addresses import BrokerAddress
@@ -67,10 +65,10 @@ def test_without_a_broker_side_quota_there_are_no_samples() -> None:
 
 
 def test_topics_that_are_not_shown_are_counted() -> None:
-    rejected = SimpleNamespace(requests=1, bytes=2)
-    topics = {(f"topic-{number}", "quota"): rejected for number in range(MAX_SERIES + 3)}
-    engine = SimpleNamespace(rejections=SimpleNamespace(topics=topics))
-    engines: Any = SimpleNamespace(engines=lambda: {1: engine}, of_kind=lambda kind: [])
+    engines = rejecting()
+    topics = engines.engine(1, 5.0).rejections.topics
+    for number in range(MAX_SERIES + 3 - len(topics)):
+        topics[f"topic-{number}", BYTES_IN_THRESHOLD.name] = RejectedTopic()
     excluded: dict[str, int] = {}
     families = list(rejection_families(engines, 5.0, excluded.__setitem__))
     assert excluded == {"quota_proxy_rejected_bytes": 3, "quota_proxy_rejected_requests": 3}

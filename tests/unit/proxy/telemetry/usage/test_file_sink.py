@@ -1,7 +1,6 @@
 """Files of usage events: whole lines, bounded files, and of these the newest."""
 
 import errno
-import os
 import shutil
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from proxy.telemetry.usage.events import Encoded
 from proxy.telemetry.usage.file_sink import PATTERN, FileSink
 from proxy.telemetry.usage.sink import SinkUnavailable
+from tests.support.process.resource_limits import files_of_at_most
 
 LINE = b'{"v":1}' + b" " * 92
 """With its newline, 100 bytes."""
@@ -75,49 +75,30 @@ async def test_an_event_larger_than_a_file_gets_its_own_file(tmp_path: Path) -> 
     assert sizes(tmp_path) == [100, 100]
 
 
-async def test_a_full_disk_leaves_no_partial_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_leaves_no_partial_line(tmp_path: Path) -> None:
     sink = FileSink(tmp_path, "me", 10_000, 3)
     await sink.deliver(lines(2))
-    write = os.write
-    calls = 0
-
-    def full(number: int, data: bytes) -> int:
-        nonlocal calls
-        calls += 1
-        if calls > 1:
-            raise OSError(errno.ENOSPC, "full")
-        return write(number, data[:150])
-
-    monkeypatch.setattr(os, "write", full)
-    with pytest.raises(SinkUnavailable, match=str(tmp_path)) as failed:
+    # There is room for one and a half of the next three lines.
+    with files_of_at_most(350), pytest.raises(SinkUnavailable, match=str(tmp_path)) as failed:
         await sink.deliver(lines(3))
     assert isinstance(failed.value.__cause__, OSError)
-    assert failed.value.__cause__.errno == errno.ENOSPC
-    monkeypatch.undo()
+    assert failed.value.__cause__.errno == errno.EFBIG
     assert sizes(tmp_path) == [200]
     await sink.deliver(lines(3))
     assert sizes(tmp_path) == [500]
 
 
-async def test_a_full_disk_costs_no_file_that_was_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_full_disk_costs_no_file_that_was_written(tmp_path: Path) -> None:
     sink = FileSink(tmp_path, "me", 1000, 3)
     await sink.deliver(lines(30))
     before = names(tmp_path)
-
-    def full(number: int, data: bytes) -> int:
-        raise OSError(errno.ENOSPC, "full")
-
-    monkeypatch.setattr(os, "write", full)
     for _ in range(5):
-        with pytest.raises(SinkUnavailable):
+        with files_of_at_most(0), pytest.raises(SinkUnavailable):
             await sink.deliver(lines(3))
         restarted = FileSink(tmp_path, "me-again", 1000, 3)
-        with pytest.raises(SinkUnavailable):
+        with files_of_at_most(0), pytest.raises(SinkUnavailable):
             await restarted.deliver(lines(3))
     assert names(tmp_path) == before, "no empty files either"
-    monkeypatch.undo()
     await sink.deliver(lines(3))
     assert sizes(tmp_path) == [1000, 1000, 300]
 
