@@ -17,7 +17,6 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 FIRST, ABORTED, LAST = range(10), range(10, 20), range(20, 30)
-TIMEOUT_MS = 30_000
 
 
 def _with_confluent(bootstrap: str, topic: str) -> None:

@@ -20,7 +20,6 @@ from tests.support.messages.kio_messages import (
 
 TOPIC: Final = "orders"
 FIRST_PRODUCE_OF_KIO: Final = 3
-FIRST_FETCH_OF_KIO: Final = 4
 LENGTH_FIELD: Final = 4
 
 

@@ -30,7 +30,6 @@ CREATE: Final = 19
 DELETE: Final = 20
 GROW: Final = 37
 FIRST_CREATE_OF_KIO: Final = 2
-FIRST_DELETE_OF_KIO: Final = 1
 SECONDS_30: Final = timedelta(seconds=30)
 NO_TIME: Final = timedelta(0)
 ADDRESS: Final = "127.0.0.1"

@@ -1,7 +1,6 @@
 """A headless Chromium, driven over its DevTools protocol."""
 
 import asyncio
-import base64
 import json
 import shutil
 import tempfile
@@ -62,11 +61,6 @@ class Page:
 
     async def click(self, selector: str) -> None:
         await self.run(f"document.querySelector({json.dumps(selector)}).click()")
-
-    async def screenshot(self) -> bytes:
-        """The whole page as a PNG."""
-        shot = await self.call("Page.captureScreenshot", captureBeyondViewport=True)
-        return base64.b64decode(shot["data"])
 
     async def look(self, width: int, height: int, scheme: str = "light") -> None:
         """Set the size in CSS pixels, and the color scheme."""

@@ -8,7 +8,7 @@ from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.server.console.console import Console
-from tests.support.stories.memory_store import MemoryLog, Wall, memory_store
+from tests.support.stories.memory_store import Wall, memory_store
 
 PRODUCER: Final = "producer_byte_rate"
 RATE: Final = "producer.byte.rate"
@@ -80,7 +80,3 @@ class ConsoleKit:
     def without_store(self) -> None:
         """As with `quotas.store: none`."""
         self.store.log = None
-
-    @property
-    def memory_log(self) -> MemoryLog:
-        return self.log
