@@ -3,7 +3,7 @@
 QuotaProxyError          base class: str() is one sentence for the operator, shown without a traceback
   SettingsError          the configuration is wrong: the key, what was expected, file and line if known
   UpstreamUnavailable    a request to a cluster or a broker failed
-    BadResponse            the response is not that of a Kafka broker that the proxy can use
+    BadResponse            the response is not that of a Kafka broker, or of a proxy's admin port
   PortInUse              another process uses a port of a listener, or the admin port
 """
 
@@ -64,7 +64,7 @@ class UpstreamUnavailable(QuotaProxyError):
 
 
 class BadResponse(UpstreamUnavailable):
-    """A broker's response is not the one that the proxy requested."""
+    """A response is not what was requested: the peer is no broker, or no proxy."""
 
 
 class PortInUse(QuotaProxyError):

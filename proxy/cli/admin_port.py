@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from typing import Any, Final
 
-from proxy.errors import SettingsError, UpstreamUnavailable
+from proxy.errors import BadResponse, SettingsError, UpstreamUnavailable
 from proxy.upstream.failures import explain
 
 SECONDS: Final = 5.0
@@ -52,14 +52,14 @@ class AdminPort:
             raise UpstreamUnavailable(f"{self.url} responds {error.code} {said}{hint}") from error
         except urllib.error.URLError as error:
             reason = error.reason if isinstance(error.reason, Exception) else error
-            raise self._unreachable(explain(reason, SECONDS)) from error
+            raise UpstreamUnavailable(self._advise(explain(reason, SECONDS))) from error
         except OSError as error:
-            raise self._unreachable(explain(error, SECONDS)) from error
+            raise UpstreamUnavailable(self._advise(explain(error, SECONDS))) from error
         except (ValueError, KeyError, TypeError, http.client.HTTPException) as error:
-            raise self._unreachable("the response is not from a quota proxy") from error
+            raise BadResponse(self._advise("the response is not from a quota proxy")) from error
 
-    def _unreachable(self, why: str) -> UpstreamUnavailable:
-        return UpstreamUnavailable(f"{self.url}: {why}; set --admin to the proxy's admin port (admin.port)")
+    def _advise(self, why: str) -> str:
+        return f"{self.url}: {why}; set --admin to the proxy's admin port (admin.port)"
 
 
 def _reason(error: urllib.error.HTTPError) -> str:

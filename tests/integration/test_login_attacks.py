@@ -210,7 +210,7 @@ def test_a_delegation_token_is_rejected(
     with RawClient(front.strict, client_id) as client:
         response = log_in(client, "SCRAM-SHA-256", messages)
         assert response.error_code is ErrorCode.sasl_authentication_failed
-        assert "the owner of a delegation token is known to brokers only" in response.error_message
+        assert "delegation token" in response.error_message
         assert client.ended()
     wait_until(
         lambda: front.process.log_lines(

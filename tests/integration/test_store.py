@@ -1,6 +1,7 @@
 """The store of quotas: shared by proxies, complete after a crash, and unreachable for a while."""
 
 import json
+import re
 import signal
 import time
 import uuid
@@ -133,7 +134,7 @@ def test_all_is_there_after_kill_9(kafka: EmbeddedKafka, run_proxy: ProxyRunner,
     assert shown(proxy) == expected
     added = run_proxy(kafka.bootstrap, file, settings=with_store(topic))
     assert shown(added) == expected, "a proxy that is added finds all of it"
-    assert proxy.log_lines("changes with tools override 2 quotas of the file")
+    assert proxy.log_lines(r"\boverride 2 quotas\b")
 
 
 def test_temporary_quotas_end_everywhere(kafka: EmbeddedKafka, run_proxy: ProxyRunner, topic: str) -> None:
@@ -178,7 +179,7 @@ def test_out_of_reach(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, topi
             [rejected] = client.ask(request).entries
             assert rejected.error_code == ErrorCode.request_timed_out
             assert rejected.error_code.retriable
-            assert f"cannot write to topic {topic}" in rejected.error_message
+            assert f"topic {topic}:" in rejected.error_message
             wait_until(lambda: warnings(proxy), "/readyz to say so")
             assert warnings(proxy)[0].startswith("quotas stay as they are, and changes are rejected: ")
             assert proxy.metric("quota_proxy_quota_store_reachable") == 0
@@ -273,8 +274,8 @@ async def test_records_that_cannot_be_read_or_applied_are_skipped(
             wait_until(lambda: one.metric(BROKEN_RECORDS) == len(BROKEN), "every broken record to count")  # noqa: B023
             assert one.metric("quota_proxy_quota_store_skipped_records_total") == len(BROKEN)
             [warning] = [text for text in warnings(one) if topic in text]
-            assert f"{len(BROKEN)} records are skipped" in warning
-            assert "topic orders: Invalid value a:b:c,,*" in warning
+            assert f" {len(BROKEN)} records " in warning
+            assert re.search(r"topic orders\b.*a:b:c,,\*", warning)
             assert len(one.log_lines("skipping the record")) == len(BROKEN)
             assert shown(one) == quotas_of(carol={RATE: 7})
         set_quota(again, producer_byte_rate=5.0)

@@ -213,7 +213,7 @@ def test_a_broker_at_two_addresses_ends_the_connection():
     first = i32(7) + string(BROKER_HOST, False) + i32(9092)
     response = framed(i32(2) + i32(2) + first + first[:-4] + i32(9093) + i32(0))
     unknown_brokers().client(opaque(2, 3, 0)).broker_fails(
-        response, reason=BROKER_PROTOCOL_ERROR, says="a broker at two addresses"
+        response, reason=BROKER_PROTOCOL_ERROR, says=r"two addresses.*\b7\b"
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.close_reasons import RelayError
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.wire.addresses import Addresses
 from proxy.wire.edit import i16, i32
@@ -68,8 +68,9 @@ def test_a_large_response_is_collected_whole(relay: RelayDriver) -> None:
 
 def test_a_response_that_was_not_asked_for_is_an_error(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
-    with pytest.raises(RelayError, match="to no request"):
+    with pytest.raises(RelayError, match=r"correlation_id 5\b") as caught:
         relay.receive_from_broker(response(5), 1.1)
+    assert caught.value.reason == BROKER_PROTOCOL_ERROR
 
 
 def test_a_throttled_response_mutes_the_client(relay: RelayDriver) -> None:

@@ -46,7 +46,7 @@ def test_a_negative_length():
 def test_the_limit_is_the_listeners_own():
     story = Playbook(new_relay(max_frame_bytes=1000)).client(opaque(1)).to_broker(opaque(1))
     request = produce(2, size=1001)
-    story.client_fails(request[:4], reason=CLIENT_PROTOCOL_ERROR, says="1001 bytes; the limit is 1000")
+    story.client_fails(request[:4], reason=CLIENT_PROTOCOL_ERROR, says=r"\b1001\b.*\b1000\b")
 
 
 def bounded(bound=100_000):
@@ -57,7 +57,7 @@ def bounded(bound=100_000):
 def test_a_list_that_would_occupy_a_broker_does_not_reach_it(api_key):
     large = opaque(2, api_key, 1, bytes(100_000))
     story = bounded().client(opaque(1)).to_broker(opaque(1))
-    says = f"{api_name(api_key)} has {len(large)} bytes; limits.max_list_request_bytes is 100000"
+    says = rf"^{api_name(api_key)} .*\b{len(large)}\b.* limits\.max_list_request_bytes .*\b100000\b"
     story.client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says=says)
     story.to_broker()
 
@@ -137,8 +137,7 @@ VERSIONED = [api for api in WITHOUT_INTERCEPTED.read if api is not None and api.
 def test_a_version_that_nobody_offered(api):
     older = [api.oldest - 1] if api.oldest > 0 else []
     for version in (*older, api.newest + 1, 32767):
-        offered = f"{api.name} v{version} is not supported; ApiVersions offers up to v{api.newest}"
-        client_fails(opaque(1, api.key, version), says=offered)
+        client_fails(opaque(1, api.key, version), says=rf"^{api.name} v{version}\b.* v{api.newest}\b")
 
 
 def test_a_version_that_nobody_offered_ends_it_after_what_was_before():
@@ -152,9 +151,7 @@ def test_no_request_hides_in_an_api_versions_request_that_is_cut_through():
     hidden = produce(2, size=5000)
     request = opaque(1, API_VERSIONS, 99, bytes((1 << 20) + len(hidden)))
     story = Playbook(new_relay())
-    story.client_fails(
-        request[: -len(hidden)], hidden, reason=CLIENT_PROTOCOL_ERROR, says="ApiVersions v99 is not supported"
-    )
+    story.client_fails(request[: -len(hidden)], hidden, reason=CLIENT_PROTOCOL_ERROR, says="ApiVersions v99")
     story.to_broker()
 
 
@@ -163,22 +160,22 @@ def broker_fails(story, *chunks, says):
 
 
 def test_a_response_to_no_request():
-    broker_fails(Playbook(new_relay()), responded(7), says=r"correlation_id 7\) to no request")
+    broker_fails(Playbook(new_relay()), responded(7), says=r"correlation_id 7\b")
 
 
 def test_a_response_to_a_request_without_one():
     story = Playbook(new_relay()).client(produce(7, acks=0))
-    broker_fails(story, produced(7), says="to no request")
+    broker_fails(story, produced(7), says=r"correlation_id 7\b")
 
 
 def test_a_second_response():
     story = Playbook(new_relay()).client(produce(7)).broker(produced(7)).to_client(produced(7))
-    broker_fails(story, produced(7), says="to no request")
+    broker_fails(story, produced(7), says=r"correlation_id 7\b")
 
 
 def test_a_response_out_of_turn():
     story = Playbook(new_relay()).client(produce(7) + produce(8))
-    broker_fails(story, produced(8), says="correlation_id 8; the next one due is that to request 7")
+    broker_fails(story, produced(8), says=r"correlation_id 8\b.* 7$")
 
 
 def test_a_broker_that_speaks_something_else():

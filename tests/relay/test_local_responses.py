@@ -1,7 +1,7 @@
 """Requests that the proxy answers itself: no broker hears of them, and their responses take their turn."""
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
-from proxy.relay.intercepted import MAX_DESCRIBE_BYTES
+from proxy.relay.intercepted import MAX_ALTER_QUOTAS_BYTES, MAX_DESCRIBE_BYTES
 from proxy.relay.read_turns import PAUSE_SECONDS
 from proxy.relay.requests.requests import DONE_AT_ONCE, UNSUPPORTED_WEIGHT
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
@@ -70,7 +70,7 @@ def test_a_drain_waits_for_its_response():
 def test_a_request_that_is_too_large_to_be_answered_ends_the_connection():
     head = opaque(1, OWN, 1, b"")[4:]
     large = (17 << 20).to_bytes(4, "big") + head + bytes(1 << 20)
-    story().client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says="the proxy answers it itself")
+    story().client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says=str(MAX_ALTER_QUOTAS_BYTES))
 
 
 def test_a_large_filter_of_quotas_ends_the_connection():
@@ -78,7 +78,7 @@ def test_a_large_filter_of_quotas_ends_the_connection():
     head = opaque(1, DESCRIBE_CLIENT_QUOTAS, 0, b"")[4:]
     told = Playbook(new_relay(intercepted_api_keys=frozenset([DESCRIBE_CLIENT_QUOTAS])))
     large = (MAX_DESCRIBE_BYTES + 1).to_bytes(4, "big") + head + bytes(MAX_DESCRIBE_BYTES)
-    told.client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says="1048576 at most")
+    told.client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says=str(MAX_DESCRIBE_BYTES))
 
 
 def test_without_own_apis_the_broker_responses():

@@ -115,7 +115,7 @@ def test_what_is_sent_without_the_right_to_is_charged_to_its_client():
 
 def test_a_producer_that_awaits_no_response_loses_its_connection():
     told = story().client(request(1, {OURS: [100]}, acks=0)).to_broker().to_client()
-    told.fails_at(1.0, PRODUCE_REJECTED, "a producer with acks=0 writes to a topic of the proxy")
+    told.fails_at(1.0, PRODUCE_REJECTED, "acks=0 .*topic of the proxy")
 
 
 @pytest.mark.parametrize("sizes", [{OURS: [2 * MIB]}, {"t": [2 * MIB], OURS: [10]}], ids=["first", "last"])
@@ -124,7 +124,7 @@ def test_a_large_request_never_reaches_its_end(sizes, by_partition):
     frame = request(1, sizes)
     head, *rest = parts_of(frame, [MIB + 100, 2 * MIB - 100, 2 * MIB + 100])
     told = story(traffic=Traffic(topic_partitions=by_partition))
-    says = "a large Produce request writes to a topic of the proxy"
+    says = "large .*topic of the proxy"
     if next(iter(sizes)) == OURS:
         told.client_fails(head, reason=PRODUCE_REJECTED, says=says)
     else:

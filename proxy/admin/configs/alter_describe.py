@@ -61,6 +61,7 @@ from proxy.store.quota_store import ConfigChange
 from proxy.wire.errors import ProtocolError
 
 LAYERS_HELP: Final = "The quotas of all topics and brokers, and whether the file or a tool has set them."
+HALF_DONE: Final = "The resource's Kafka configs were set, its quotas were not: "
 DEFAULT_TOPIC: Final[ResourceKey] = (TOPIC_TYPE, DEFAULT_RESOURCE)
 
 
@@ -309,12 +310,7 @@ class ResourceConfigs:
         results: list[AlterResult] = []
         for resource, failure in zip(changing, failures, strict=True):
             if failure is not None:
-                done = (
-                    "The resource's Kafka configs were set, its quotas were not: "
-                    if resource.forwarded
-                    else ""
-                )
-                message = f"{done}{failure}"
+                message = f"{HALF_DONE if resource.forwarded else ''}{failure}"
                 results.append(write_result(request, resource.requested.key, failure.code, message))
         return results
 

@@ -1,4 +1,5 @@
 import atexit
+import re
 import shutil
 from pathlib import Path
 
@@ -30,10 +31,10 @@ def test_a_broker_that_dies_at_start_is_quoted(
     with pytest.raises(BrokerFailed) as failure, kafka:
         pass
     said = str(failure.value)
-    assert said.startswith("Kafka 4.3.1's broker 1 ended with status 3; from its log")
-    assert said.endswith(":\n[main] ERROR the reason")
+    assert re.search(r"\b4\.3\.1\b.* broker 1 .* status 3\b", said)
+    assert said.endswith("\n[main] ERROR the reason")
     assert kafka.log(1).read_text() == "INFO starting\n[main] ERROR the reason\nINFO stopped\n"
-    assert f"Kafka's logs are kept in {kafka.folder}\n" in capsys.readouterr().err
+    assert str(kafka.folder) in capsys.readouterr().err
 
 
 def test_each_node_is_formatted_with_its_own_id(fake_java: FakeJava) -> None:

@@ -40,9 +40,7 @@ def test_a_tool_reads_its_input_and_gives_its_output(tools: KafkaTools) -> None:
 
 
 def test_a_tool_that_fails_says_why(tools: KafkaTools) -> None:
-    with pytest.raises(
-        KafkaToolFailed, match="kafka-producer-perf-test --x ended with status 5:\ntools say why"
-    ):
+    with pytest.raises(KafkaToolFailed, match=r"kafka-producer-perf-test --x .* status 5:\ntools say why"):
         tools.run("kafka-producer-perf-test", "--x")
     done = tools.run("kafka-producer-perf-test", check=False)
     assert (done.returncode, done.stderr) == (5, "tools say why\n")

@@ -37,7 +37,7 @@ def test_another_process_gets_no_port_of_the_blocks_of_this_one(monkeypatch: pyt
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == ""
-    assert "OSError: no 1 free consecutive ports" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("OSError: ")
 
 
 def test_a_forked_process_gets_other_ports() -> None:

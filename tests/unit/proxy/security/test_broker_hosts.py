@@ -89,7 +89,7 @@ async def test_an_address_that_is_not_allowed_gets_no_connection(
 ) -> None:
     rejected = Rejected()
     hosts = BrokerHosts(patterns, [("bootstrap", served.port)], rejected)
-    with pytest.raises(HostRejected, match=r"upstream\.hosts does not allow"):
+    with pytest.raises(HostRejected, match=r"upstream\.hosts"):
         await connect(hosts, host, served.port)
     assert (served.connections, rejected) == (0, [(host, served.port)])
 

@@ -1,5 +1,7 @@
 """HostPattern: which addresses an entry of upstream.hosts allows."""
 
+import re
+
 import pytest
 
 from proxy.security.host_patterns import Decision, HostPattern, canonical, ip_of
@@ -89,7 +91,7 @@ def test_a_network_needs_the_addresses_of_a_name(host: str) -> None:
     ],
 )
 def test_text_that_is_no_pattern(text: str) -> None:
-    with pytest.raises(ValueError, match=r"expected a (host name|port)"):
+    with pytest.raises(ValueError, match=re.escape(f"got {text!r}")):
         HostPattern(text)
 
 

@@ -197,7 +197,7 @@ async def test_clients_are_served_although_the_topic_is_away(
         assert sharing.joined.is_set()
         await reached(lambda: sharing.degraded, "the lack of reports")
         assert bucket.limit == LIMIT
-        assert "uses the whole of each limit" in sharing.warnings()[0]
+        assert "uses the whole" in sharing.warnings()[0]
 
 
 async def test_a_process_that_reads_its_first_record_late_keeps_the_whole_limits(
@@ -312,7 +312,7 @@ async def test_two_processes_with_one_name_are_named(
         assert one.warnings() == [], "one may replace the other"
         monkeypatch.setattr(limit_sharing, "DUPLICATE_SECONDS", 0.0)
         await reached(lambda: one.warnings() and other.warnings(), "the warnings")
-        assert "2 live processes have the instance name SAME" in one.warnings()[0]
+        assert all(named in one.warnings()[0] for named in ("2 live processes", "SAME"))
         assert third.warnings() == []
         assert bucket.limit == pytest.approx(LIMIT / 3)
         await other.leave()

@@ -43,5 +43,5 @@ async def test_where_none_may_ask_the_first_stands_for_the_cluster(tmp_path: Pat
 async def test_a_bootstrap_port_in_use_names_its_listener(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(PortInUse, match=f"listener asks: bootstrap_port: .*{port}"):
+        with pytest.raises(PortInUse, match=f"asks: bootstrap_port: .*{port}"):
             listeners_of(tmp_path, ASKS.replace("bootstrap_port: 0", f"bootstrap_port: {port}"))

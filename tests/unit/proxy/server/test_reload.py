@@ -1,6 +1,7 @@
 """Reload: a changed file takes effect, however it was changed; a wrong one is rejected."""
 
 import asyncio
+import errno
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.bounded_yaml import MAX_DEPTH
 from proxy.quota.identity import QuotaEntity
 from proxy.server import reload
 from proxy.server.reload import Reload
@@ -134,10 +136,10 @@ async def test_wrong_file_is_rejected_and_the_next_valid_one_applied(
     kit.path.write_text(LISTENER + "quotas:\n  burst_secs: 1\n")
     await kit.reload.reload("file changed")
     assert kit.applied == []
-    assert kit.reload.problem.startswith(f"{kit.path}:3: quotas.burst_secs: unknown key")
+    assert kit.reload.problem.startswith(f"{kit.path}:3: quotas.burst_secs: ")
     [record] = caplog.records
     assert record.levelno == logging.ERROR
-    assert f"{kit.path}:3: quotas.burst_secs" in record.getMessage()
+    assert f"{kit.path}:3: quotas.burst_secs: " in record.getMessage()
     await kit.watched(lambda: kit.path.write_text(text(333)), 333)
     assert kit.reload.problem == ""
 
@@ -146,7 +148,7 @@ async def test_a_file_that_is_nested_deeply_is_rejected(kit: Kit) -> None:
     """libyaml would end the process with SIGSEGV."""
     kit.path.write_text(text(rate=2, rest="usage: " + "[" * 100_000))
     await kit.reload.reload("test")
-    assert "nested deeper than 64 levels" in kit.reload.problem
+    assert f"deeper than {MAX_DEPTH} " in kit.reload.problem
     assert kit.applied == []
 
 
@@ -154,7 +156,7 @@ async def test_missing_file_is_a_problem(kit: Kit) -> None:
     kit.path.unlink()
     await kit.reload.reload("file changed")
     assert kit.reload.problem.startswith(f"{kit.path}: ")
-    assert "No such file or directory" in kit.reload.problem
+    assert os.strerror(errno.ENOENT) in kit.reload.problem
     assert kit.applied == []
 
 

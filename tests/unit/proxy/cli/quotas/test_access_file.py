@@ -51,4 +51,4 @@ def test_command_shows_the_mistake_and_exits_2(tmp_path: Path) -> None:
     file = write(tmp_path, "user: admin")
     done = CliRunner().invoke(main, ["quotas", "list", "--bootstrap", "localhost:1", "--access", str(file)])
     assert done.exit_code == 2
-    assert "unknown key" in done.output
+    assert f"{file}:1: user: " in done.output

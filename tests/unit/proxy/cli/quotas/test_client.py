@@ -11,6 +11,7 @@ from proxy.cli.quotas.client import QuotaClient, QuotasRejected, RejectedAlterat
 from proxy.cli.quotas.entity import Entity
 from proxy.errors import UpstreamUnavailable
 from proxy.upstream.cluster_access import ClusterAccess
+from proxy.upstream.failures import explain
 from tests.unit.proxy.cli.quotas.fake_broker import ALTER, DESCRIBE, FakeBroker, Fault
 
 ALICE: Entity = (("user", "alice"), ("client-id", None))
@@ -18,9 +19,12 @@ BOB: Entity = (("user", "bob"),)
 PAUSES = (0.0, 0.0)
 
 
-def client_of(broker: FakeBroker, request_seconds: float = 10.0) -> QuotaClient:
+REQUEST_SECONDS = 10.0
+
+
+def client_of(broker: FakeBroker) -> QuotaClient:
     return QuotaClient(
-        ClusterAccess((("127.0.0.1", broker.port),), 5.0), request_seconds=request_seconds, pauses=PAUSES
+        ClusterAccess((("127.0.0.1", broker.port),), 5.0), request_seconds=REQUEST_SECONDS, pauses=PAUSES
     )
 
 
@@ -111,7 +115,10 @@ async def test_entity_is_rejected_after_the_last_retry(broker: FakeBroker) -> No
     broker.fault = lambda entity: (ErrorCode.coordinator_not_available, "the store is away")
     async with client_of(broker) as client:
         rejections = await alter(client, [EntityAlteration(BOB, {"producer_byte_rate": 2.0})])
-    assert rejections == [RejectedAlteration(BOB, "the store is away (COORDINATOR_NOT_AVAILABLE)")]
+    [rejection] = rejections
+    assert rejection.entity == BOB
+    assert "the store is away" in rejection.reason
+    assert ErrorCode.coordinator_not_available.name.upper() in rejection.reason
     assert len(broker.alterations) == 1 + len(PAUSES)
 
 
@@ -122,7 +129,7 @@ async def test_entity_omitted_by_the_response_is_rejected(broker: FakeBroker) ->
             EntityAlteration(ALICE, {"producer_byte_rate": 1.0}),
             EntityAlteration(BOB, {"producer_byte_rate": 2.0}),
         ]
-        assert await alter(client, entries) == [RejectedAlteration(BOB, "the server's response omits it")]
+        assert [rejection.entity for rejection in await alter(client, entries)] == [BOB]
 
 
 async def test_lost_connection_is_reopened(broker: FakeBroker) -> None:
@@ -140,8 +147,8 @@ async def test_requests_without_a_response_are_rejected_one_by_one(broker: FakeB
     async with client_of(broker) as client:
         await client.describe()
         rejections = await alter(client, many(1001))
-    assert len(rejections) == 1001
-    assert "closed the connection without a response" in rejections[0].reason
+    assert [rejection.entity for rejection in rejections] == [entry.entity for entry in many(1001)]
+    assert {rejection.reason for rejection in rejections} == {explain(EOFError(), REQUEST_SECONDS)}
 
 
 async def test_error_counts_the_entities_that_were_not_sent(broker: FakeBroker) -> None:

@@ -1,5 +1,7 @@
 """The commands export, import and diff: output, requests and exit codes."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -39,9 +41,11 @@ def test_export_then_diff(filled: FakeBroker, tmp_path: Path) -> None:
 
 
 def test_export_to_a_missing_folder_exits_1(filled: FakeBroker, tmp_path: Path) -> None:
-    result = quotas(filled, "export", "--out", str(tmp_path / "missing" / "out.yaml"))
+    file = tmp_path / "missing" / "out.yaml"
+    result = quotas(filled, "export", "--out", str(file))
     assert result.exit_code == 1
-    assert "No such file or directory" in result.stderr
+    assert str(file) in result.stderr
+    assert os.strerror(errno.ENOENT) in result.stderr
 
 
 def test_export_reports_entities_that_a_file_cannot_represent(filled: FakeBroker) -> None:

@@ -3,6 +3,7 @@ sent past the proxy.
 """
 
 import errno
+import os
 import socket
 
 import pytest
@@ -13,6 +14,7 @@ from proxy.errors import PortInUse
 from proxy.security.broker_hosts import BrokerHosts
 from proxy.server.listener.ports import NO_PORT, BrokerPorts, bind, listening, reject_connections
 from proxy.wire.addresses import Address
+from tests.support.process.resource_limits import no_descriptor_left
 
 HOST = "127.0.0.1"
 
@@ -31,7 +33,7 @@ def test_an_address_of_another_machine() -> None:
 
 def test_a_port_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
     def reject(self: socket.socket, address: tuple[str, int]) -> None:
-        raise PermissionError(13, "Permission denied")
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(socket.socket, "bind", reject)
     with pytest.raises(PortInUse, match="CAP_NET_BIND_SERVICE"):
@@ -53,7 +55,7 @@ def test_a_port_that_another_process_takes_between_bind_and_listen(monkeypatch: 
 
     def reject(self: socket.socket, backlog: int) -> None:
         tried.append(self)
-        raise OSError(98, "Address already in use")
+        raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
     monkeypatch.setattr(socket.socket, "listen", reject)
     with pytest.raises(PortInUse, match=rf"^admin\.port: port \d+ on {HOST} "):
@@ -82,12 +84,8 @@ def test_a_port_that_has_rejected_connections_serves_those_that_come_later(liste
                 assert accepted.recv(1) == b"y"
 
 
-def test_no_descriptor_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    def reject(*arguments: object) -> None:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(socket, "socket", reject)
-    with pytest.raises(PortInUse, match="Too many open files"):
+def test_no_descriptor_is_left() -> None:
+    with no_descriptor_left(), pytest.raises(PortInUse, match=os.strerror(errno.EMFILE)):
         bind(HOST, 0)
 
 

@@ -257,11 +257,11 @@ async def test_a_suspended_supervisor_delays_a_worker_that_serves_only_once(
     waited: list[float | None] = []
     # The event loop, which is the supervisor's, does not run here.
     for broker in (port + 1, port + 2):
-        with pytest.raises(PortInUse, match=f"port {broker} .* the supervisor does not respond"):
+        with pytest.raises(PortInUse, match=f"{broker} .*supervisor"):
             ports.take(HOST, broker)
         waited.append(far.gettimeout())
     for broker in (port + 1, port + 2):
-        with pytest.raises(PortInUse, match="does not respond"):
+        with pytest.raises(PortInUse, match=f"{broker} .*supervisor"):
             ports.take(HOST, broker)
         waited.append(far.gettimeout())
     assert waited == [0.05, 0.0, 0.0, 0.0]

@@ -22,8 +22,7 @@ def test_a_throttle_that_stays_too_low_is_logged_once_a_minute(caplog: pytest.Lo
     made.check([LOW])
     made.check([LOW])
     (record,) = caplog.records
-    assert record.message.startswith("broker 1 sends throttled replicas at no more than 1024 B/s")
-    assert "3000 B/s" in record.message
+    assert all(named in record.message for named in ("broker 1 ", " 1024 B/s", " 3000 B/s"))
     now += LOG_EVERY_SECONDS
     made.check([LOW, LOW._replace(broker="2")])
     assert len(caplog.records) == 2
