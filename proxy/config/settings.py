@@ -163,9 +163,10 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     connection."""
     max_list_request_bytes: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 524288
     """Maximum size in bytes of a client's request that lists partitions, topics or groups, such as Fetch,
-    ListOffsets, Metadata and OffsetCommit. A larger request closes its connection. A broker works on each
-    entry: a Fetch of 300,000 partitions, 8 MB, takes up to a second. An entry has 4 to 60 bytes, and the
-    topic's name."""
+    ListOffsets, Metadata and OffsetCommit, and of requests that are always small, such as Heartbeat. A larger
+    request closes its connection. A broker works on each entry: a Fetch of 300,000 partitions, 8 MB, takes up
+    to a second. An entry has 4 to 60 bytes, and the topic's name. The limit does not apply to Produce,
+    JoinGroup, SyncGroup, PushTelemetry and the requests of administrators."""
     idle_seconds: Seconds = 600
     """Seconds after which the proxy closes an idle connection, as in Kafka's connections.max.idle.ms."""
     handshake_seconds: Seconds = 10

@@ -6,53 +6,36 @@ PRODUCE: Final = 0
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
 METADATA: Final = 3
-LEADER_AND_ISR: Final = 4
-STOP_REPLICA: Final = 5
-UPDATE_METADATA: Final = 6
-CONTROLLED_SHUTDOWN: Final = 7
-OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9
 FIND_COORDINATOR: Final = 10
 JOIN_GROUP: Final = 11
-LEAVE_GROUP: Final = 13
 SYNC_GROUP: Final = 14
-DESCRIBE_GROUPS: Final = 15
 LIST_GROUPS: Final = 16
 SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 DELETE_RECORDS: Final = 21
-OFFSET_FOR_LEADER_EPOCH: Final = 23
-ADD_PARTITIONS_TO_TXN: Final = 24
-WRITE_TXN_MARKERS: Final = 27
-TXN_OFFSET_COMMIT: Final = 28
+CREATE_ACLS: Final = 30
+DELETE_ACLS: Final = 31
 DESCRIBE_CONFIGS: Final = 32
 ALTER_CONFIGS: Final = 33
+ALTER_REPLICA_LOG_DIRS: Final = 34
+DESCRIBE_LOG_DIRS: Final = 35
 SASL_AUTHENTICATE: Final = 36
 CREATE_PARTITIONS: Final = 37
-DESCRIBE_DELEGATION_TOKEN: Final = 41
-DELETE_GROUPS: Final = 42
+ELECT_LEADERS: Final = 43
 INCREMENTAL_ALTER_CONFIGS: Final = 44
-OFFSET_DELETE: Final = 47
+ALTER_PARTITION_REASSIGNMENTS: Final = 45
+LIST_PARTITION_REASSIGNMENTS: Final = 46
 DESCRIBE_CLIENT_QUOTAS: Final = 48
 ALTER_CLIENT_QUOTAS: Final = 49
+DESCRIBE_USER_SCRAM_CREDENTIALS: Final = 50
+ALTER_USER_SCRAM_CREDENTIALS: Final = 51
 DESCRIBE_CLUSTER: Final = 60
-DESCRIBE_PRODUCERS: Final = 61
-DESCRIBE_TRANSACTIONS: Final = 65
-LIST_TRANSACTIONS: Final = 66
-CONSUMER_GROUP_HEARTBEAT: Final = 68
-CONSUMER_GROUP_DESCRIBE: Final = 69
-DESCRIBE_TOPIC_PARTITIONS: Final = 75
-SHARE_GROUP_HEARTBEAT: Final = 76
-SHARE_GROUP_DESCRIBE: Final = 77
+PUSH_TELEMETRY: Final = 72
 SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79
-STREAMS_GROUP_HEARTBEAT: Final = 88
-STREAMS_GROUP_DESCRIBE: Final = 89
-DESCRIBE_SHARE_GROUP_OFFSETS: Final = 90
-ALTER_SHARE_GROUP_OFFSETS: Final = 91
-DELETE_SHARE_GROUP_OFFSETS: Final = 92
 
 CHANGES_OF_CLIENTS: Final = (
     DELETE_TOPICS,
@@ -66,42 +49,22 @@ CHANGES_OF_CLIENTS: Final = (
 consumer's Fetch are not among them: brokers with tiered storage send these.
 """
 
-LISTS: Final = (
-    FETCH,
-    LIST_OFFSETS,
-    METADATA,
-    OFFSET_COMMIT,
-    OFFSET_FETCH,
-    FIND_COORDINATOR,
-    LEAVE_GROUP,
-    DESCRIBE_GROUPS,
-    LIST_GROUPS,
-    DELETE_TOPICS,
-    DELETE_RECORDS,
-    OFFSET_FOR_LEADER_EPOCH,
-    ADD_PARTITIONS_TO_TXN,
-    TXN_OFFSET_COMMIT,
-    DESCRIBE_DELEGATION_TOKEN,
-    DELETE_GROUPS,
-    OFFSET_DELETE,
-    DESCRIBE_PRODUCERS,
-    DESCRIBE_TRANSACTIONS,
-    LIST_TRANSACTIONS,
-    CONSUMER_GROUP_HEARTBEAT,
-    CONSUMER_GROUP_DESCRIBE,
-    DESCRIBE_TOPIC_PARTITIONS,
-    SHARE_GROUP_HEARTBEAT,
-    SHARE_GROUP_DESCRIBE,
-    SHARE_FETCH,
-    SHARE_ACKNOWLEDGE,
-    STREAMS_GROUP_HEARTBEAT,
-    STREAMS_GROUP_DESCRIBE,
-    DESCRIBE_SHARE_GROUP_OFFSETS,
-    ALTER_SHARE_GROUP_OFFSETS,
-    DELETE_SHARE_GROUP_OFFSETS,
+MAY_BE_LARGE: Final = frozenset(
+    [
+        # Records, what the members of a group give each other, and metrics.
+        *(PRODUCE, JOIN_GROUP, SYNC_GROUP, PUSH_TELEMETRY),
+        # The proxy reads them, and has a bound for each.
+        *(CREATE_TOPICS, CREATE_PARTITIONS, DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS),
+        *(DESCRIBE_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS),
+        # An administrator may list every partition, ACL or user of a cluster.
+        *(CREATE_ACLS, DELETE_ACLS, ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS, ELECT_LEADERS),
+        *(ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS),
+        *(DESCRIBE_USER_SCRAM_CREDENTIALS, ALTER_USER_SCRAM_CREDENTIALS),
+    ]
 )
-"""Requests that list partitions, topics, groups or transactions, each of which a broker looks at, and that a
-client without rights on the cluster may send.
+"""Requests of clients that limits.max_list_request_bytes does not bound. All others are small, or list
+partitions, topics, groups or transactions, each of which a broker looks at. A broker parses a whole request
+before it checks the client's rights, so the bound holds also for requests that only brokers send.
 """
 
 END: Final = 128

@@ -17,11 +17,12 @@ controller's in CreateTopics. It excludes waits that the client requested:
     JoinGroup, SyncGroup  The broker waits for other members: they cost their time, but no more than the
                           maximum of such a Fetch.
 
-Requests of all APIs are charged when their response arrives. As in Kafka, followers, requests between
-brokers, logins, and Produce with acks=0 are exempt; if a quota by topic makes the proxy await the response to
-such a Produce, it is charged. After its login, a client's SaslHandshake and SaslAuthenticate cost 50
-microseconds at most: Kafka charges those that are no re-authentication. Where the proxy does not know the
-login, each of them costs that.
+Requests of all APIs are charged when their response arrives. As in Kafka, followers, logins, and Produce with
+acks=0 are exempt; if a quota by topic makes the proxy await the response to such a Produce, it is charged.
+Requests that only brokers send, such as WriteTxnMarkers, are charged if a client sends them, as Kafka charges
+those that it rejects. After its login, a client's SaslHandshake and SaslAuthenticate cost 50 microseconds at
+most: Kafka charges those that are no re-authentication. Where the proxy does not know the login, each of them
+costs that.
 
 The CPU time of the proxy's own work on a request that it intercepts, such as AlterClientQuotas, is charged in
 addition, as Kafka charges that of its threads. Any other request that the proxy answers itself (a fetch
@@ -45,18 +46,13 @@ from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import DOUBLE, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import (
-    CONTROLLED_SHUTDOWN,
     END,
     FETCH,
     JOIN_GROUP,
-    LEADER_AND_ISR,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     SHARE_FETCH,
-    STOP_REPLICA,
     SYNC_GROUP,
-    UPDATE_METADATA,
-    WRITE_TXN_MARKERS,
 )
 from proxy.wire.views import RequestView, ResponseView
 
@@ -65,14 +61,7 @@ REQUEST_PERCENTAGE: Final = "request_percentage"
 _FETCHES: Final = (FETCH, SHARE_FETCH)
 _GROUP_APIS: Final = (JOIN_GROUP, SYNC_GROUP)
 _LOGIN_APIS: Final = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
-_EXEMPT: Final = (
-    LEADER_AND_ISR,
-    STOP_REPLICA,
-    UPDATE_METADATA,
-    CONTROLLED_SHUTDOWN,
-    WRITE_TXN_MARKERS,
-)
-API_KEYS: Final = tuple([api_key for api_key in range(END) if api_key not in _EXEMPT])
+API_KEYS: Final = tuple(range(END))
 _PERCENT: Final = 100.0
 """Percent-seconds, the unit of the quota, for each second."""
 _MAY_HAVE_WAITED_SECONDS: Final = 0.01

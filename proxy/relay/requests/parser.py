@@ -7,7 +7,7 @@ from proxy.relay.close_reasons import NOT_A_BROKER, PRODUCE_REJECTED, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client
-from proxy.wire.api_keys import CHANGES_OF_CLIENTS, LISTS, PRODUCE, api_name
+from proxy.wire.api_keys import CHANGES_OF_CLIENTS, MAY_BE_LARGE, PRODUCE, api_name
 from proxy.wire.apis.api import Api, RequestHeader
 from proxy.wire.apis.registry import ApiTable
 from proxy.wire.cursor import HEAD, Cursor
@@ -156,11 +156,11 @@ class RequestParser:
 
 
 def check_list(frame: Frame, max_bytes: int) -> None:
-    """Raise Malformed if a request of more than `max_bytes`, which has begun to arrive, lists partitions,
-    topics or groups.
+    """Raise Malformed for a request of more than `max_bytes`, which has begun to arrive, if it may not be so
+    large.
     """
     api_key = Reader(frame.pieces, LENGTH_SIZE).i16()
-    if api_key in LISTS:
+    if api_key not in MAY_BE_LARGE:
         raise Malformed(
             f"{api_name(api_key)} has {frame.size} bytes; limits.max_list_request_bytes is {max_bytes}"
         )
