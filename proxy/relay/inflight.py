@@ -14,6 +14,7 @@ from proxy.quota.verdict import Verdict
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange
 from proxy.relay.output import RelayOutput
+from proxy.relay.record_locks import RecordLocks
 from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
 from proxy.wire.views import WITHHELD, RequestView, ResponseView
@@ -80,6 +81,8 @@ class InFlight:
         """No response is sent before this time, because its client's version has no throttle_time_ms, or
         because it follows such a response.
         """
+        self.record_locks: Final = RecordLocks()
+        """The longest wait of a share consumer."""
         self.awaiting_response = False
         """Whether the relay must wait for a response before it reads a further request: a local response that
         is being created, or the response to a login.

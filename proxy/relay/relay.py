@@ -275,10 +275,10 @@ class Relay:
         if throttle_seconds > 0.0:
             self._in_flight.mute(now + throttle_seconds)
             exchange.throttle(now + throttle_seconds, now)
-            self._in_flight.count_throttle(exchange)
             if delayed:
                 exchange.delayed_until = now + throttle_seconds
-        self._in_flight.respond(exchange, response)
+        self._in_flight.count_throttle(exchange)
+        self._in_flight.respond(exchange, self._responses.announce_local(exchange, response, now))
         self._read_requests(now)
         return self._finish()
 

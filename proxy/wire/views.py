@@ -268,6 +268,10 @@ class ResponseView(View):
         """Seconds from when the broker could begin with the request to this response; 0.0 if that is not
         known.
         """
+        self.lock_ms: native = 0
+        """ShareFetch: for how long the broker locks the records of the response for the client; 0 if the
+        response has no records.
+        """
 
     def note_error(self, error_code: native) -> None:
         """Note an error code; 0 is none."""

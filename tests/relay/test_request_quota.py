@@ -104,8 +104,9 @@ def test_a_response_before_the_end_of_its_request_is_not_charged():
     told.at(5).broker(produced(1)).to_client(produced(1)).unmuted()
 
 
-@pytest.mark.parametrize("api_key", [2, 11, 12, 22, 68, 99])
-def test_what_the_proxy_does_not_read_is_charged_and_mutes_without_a_word(api_key):
+@pytest.mark.parametrize("api_key", [2, 4, 11, 12, 22, 27, 68, 84, 99])
+def test_what_the_proxy_does_not_read_is_charged_and_mutes(api_key):
+    """27 and 84 are WriteTxnMarkers and ReadShareGroupState, which only brokers send."""
     slow = 0.5 if api_key != 11 else 5.0
     asked, response = opaque(1, api_key, 2), responded(1)
     told = story().client(asked).to_broker(asked).at(slow).broker(response).to_client(response)
@@ -114,6 +115,42 @@ def test_what_the_proxy_does_not_read_is_charged_and_mutes_without_a_word(api_ke
     else:
         told.muted(slow + 1.0).client(asked).to_broker()
         told.at(slow + 1.0).to_broker(asked)
+
+
+def waiting(correlation_id, throttle_ms, flexible, more=20):
+    """A response that begins with throttle_time_ms, after the tags of a flexible header."""
+    return responded(correlation_id, bytes(flexible) + throttle_ms.to_bytes(4, "big") + bytes(more))
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "flexible"),
+    [(12, 3, False), (12, 4, True), (22, 1, False), (22, 6, True), (68, 1, True), (72, 0, True)],
+)
+def test_what_the_proxy_does_not_read_announces_the_wait(api_key, version, flexible):
+    """Heartbeat, InitProducerId, ConsumerGroupHeartbeat, PushTelemetry."""
+    told = story().client(opaque(1, api_key, version)).at(0.15)
+    told.broker(waiting(1, 0, flexible)).to_client(waiting(1, 500, flexible)).muted(0.65)
+    told.at(9).client(opaque(2, api_key, version)).at(9.09)
+    told.broker(waiting(2, 0, flexible)).to_client(waiting(2, 0, flexible)).unmuted()
+
+
+def test_a_large_response_that_the_proxy_does_not_read_announces_the_wait():
+    large = 2 << 20
+    whole, announced = waiting(1, 0, True, large), waiting(1, 500, True, large)
+    told = story().client(opaque(1, 15, 6)).at(0.15)
+    told.broker(whole[:5000]).to_client(announced[:5000]).muted(0.65)
+    told.broker(whole[5000:]).to_client(announced[5000:])
+
+
+def test_a_local_response_announces_the_wait():
+    """DescribeClientQuotas: the wait for the work of the broker, and of the proxy."""
+    own = 48
+    told = Playbook(new_relay(TENTH, intercepted_api_keys=frozenset([own])))
+    told.client(opaque(1, own, 1))
+    (asked,) = told.relay.take_intercepted()
+    told.relay.charge_work(asked.exchange, 0.15, START)
+    told.relay.answer(asked.exchange, waiting(1, 0, True), START)
+    told.to_client(waiting(1, 500, True)).muted(0.5)
 
 
 def test_a_large_response_that_the_proxy_does_not_read_mutes_when_it_begins():

@@ -8,7 +8,13 @@ from proxy.relay.fetch.gate import LONGEST_WAIT_SECONDS
 from tests.support.messages.exchanges import chunks, fetch, fetched
 from tests.support.messages.kio_messages import Ports, framed
 from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay
-from tests.support.stories.share_consumers import ShareWorld, delivery, share_fetch, share_fetched
+from tests.support.stories.share_consumers import (
+    MAX_WAIT_SECONDS,
+    ShareWorld,
+    delivery,
+    share_fetch,
+    share_fetched,
+)
 
 KILOBYTE = {EVERYONE: {"consumer_byte_rate": 1000.0}}
 TENTH = {EVERYONE: {"request_percentage": 10.0}}
@@ -152,3 +158,40 @@ def test_of_a_large_response_nothing_is_left(version):
     story.broker(*large[:5]).to_client(share_fetched(version, 12_000)).broker(*large[5:]).to_client().muted(
         12.3
     )
+
+
+@each_version
+@pytest.mark.parametrize(("lock_seconds", "waits"), [(1.0, 0.25), (30.0, 7.5)])
+def test_records_can_be_acknowledged_before_their_locks_end(version, lock_seconds, waits):
+    """The response with records puts the bucket into a debt of 59 s."""
+    got = delivery(version, b"r" * 60_000, lock_seconds=lock_seconds)
+    story = (
+        connected(engine(KILOBYTE))
+        .client(share_fetch(version))
+        .to_broker(share_fetch(version, max_bytes=1000))
+    )
+    story.broker(got).to_client(got).unmuted().at(0.1)
+    story.client(share_fetch(version, acknowledges=True))
+    story.to_broker(share_fetch(version, max_records=0, max_wait_seconds=0.0, acknowledges=True))
+    empty = share_fetched(version, throttle_ms=int(waits * 1000))
+    story.broker(share_fetched(version)).to_client(empty).muted(0.1 + waits)
+    story.at(0.1 + waits).client(share_fetch(version)).to_broker()
+    story.at(0.1 + waits + max(MAX_WAIT_SECONDS, min(LONGEST_WAIT_SECONDS, waits)))
+    story.to_broker(share_fetch(version, max_records=0, max_wait_seconds=0.0))
+
+
+@each_version
+def test_a_large_response_with_records_does_not_mute(version):
+    whole = chunks(delivery(version, b"r" * (3 << 20)))
+    story = connected(engine(KILOBYTE)).client(share_fetch(version)).broker(*whole)
+    story.to_client(*whole).unmuted()
+
+
+@each_version
+def test_request_time_mutes_after_the_acknowledgements(version):
+    got = delivery(version, b"r" * 700, lock_seconds=30.0)
+    told = Playbook(new_relay(TENTH)).client(share_fetch(version)).to_broker(share_fetch(version))
+    told.at(2.0).broker(got).to_client(got).unmuted()
+    acknowledges = share_fetch(version, acknowledges=True)
+    told.client(acknowledges).to_broker(acknowledges)
+    told.broker(share_fetched(version)).to_client(share_fetched(version, throttle_ms=1000)).muted(3.0)

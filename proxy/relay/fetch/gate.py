@@ -23,6 +23,7 @@ from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
+from proxy.relay.record_locks import RecordLocks
 from proxy.wire.api_keys import FETCH, SHARE_FETCH
 from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.apis.share_acknowledgements import acknowledges
@@ -78,7 +79,7 @@ class WaitingFetch:
         self.wait_until = 0.0
         """The time until which the fetch waits for bytes."""
 
-    def begin(self, grant: FetchGrant | None, now: float) -> None:
+    def begin(self, grant: FetchGrant | None, locks: RecordLocks, now: float) -> None:
         """Begin the wait of the fetch, because its turn has come."""
         self.asked = True
         self.grant = grant
@@ -86,7 +87,8 @@ class WaitingFetch:
             self.wait_until = now
             return
         wait = max(self.view.max_wait_ms, 0) / 1000.0
-        self.wait_until = now + (wait if self.answerable else max(wait, LONGEST_WAIT_SECONDS))
+        longest = min(LONGEST_WAIT_SECONDS, locks.longest_wait)
+        self.wait_until = now + (wait if self.answerable else max(wait, longest))
 
 
 @final
@@ -184,7 +186,7 @@ class FetchGate:
                 return True
         fetch = WaitingFetch(frame, exchange, view, gated=gated, now=now)
         if not busy:
-            fetch.begin(grant, now)
+            fetch.begin(grant, self._in_flight.record_locks, now)
         return self._forwards(fetch, wait, now)
 
     def _start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
@@ -249,7 +251,8 @@ class FetchGate:
                 self._fetch = fetch
                 return False
             self._end_earlier()
-            fetch.begin(self._engine.grant(fetch.view, fetch.exchange.client, self._grant, now), now)
+            grant = self._engine.grant(fetch.view, fetch.exchange.client, self._grant, now)
+            fetch.begin(grant, self._in_flight.record_locks, now)
         grant = fetch.grant
         if grant is not None and (wait >= 0.0 or not grant.granted):
             outcome = self._ask(fetch, grant, grant.ask(now) if wait < 0.0 else wait, now)

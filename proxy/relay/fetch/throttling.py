@@ -15,9 +15,11 @@ def throttle_fetch(
     exchange: Exchange, grant: FetchGrant, engine: QuotaEngine, in_flight: InFlight, now: float
 ) -> float:
     """Mute the client until its buckets have paid their debts, and keep its places in their queues. Return
-    the time until which it is muted: at most max_throttle_seconds, because its next fetch waits for the rest.
+    the time until which it is muted: at most max_throttle_seconds, and no longer than RecordLocks allows,
+    because its next fetch waits for the rest.
     """
-    seconds = min(max(grant.retry_seconds(now), LEAST_SECONDS), engine.max_throttle_seconds)
+    most = min(engine.max_throttle_seconds, in_flight.record_locks.longest_wait)
+    seconds = min(max(grant.retry_seconds(now), LEAST_SECONDS), most)
     until = max(now + seconds, exchange.throttled_until)
     exchange.throttle(until, now)
     in_flight.mute(until)

@@ -3,10 +3,14 @@
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.verdict import Verdict
 from proxy.relay.exchange import Exchange
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
-from proxy.wire.edit import Edit, i32, insert
+from proxy.wire.api_keys import SHARE_FETCH
+from proxy.wire.apis.throttle_times import announce
+from proxy.wire.edit import LENGTH_SIZE, Edit, i32, insert
+from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
 
 
@@ -31,10 +35,55 @@ class ResponseCharges:
         self._names.fill(view.items, exchange.client)
         until = exchange.throttled_until
         verdict = self._engine.charge(request, view, exchange.client, now, until)
-        if verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
-            exchange.throttle(now + verdict.throttle_seconds, now)
-            self._in_flight.throttle(verdict, exchange.client, now)
+        if request.api_key == SHARE_FETCH:
+            self._throttle_share_consumer(exchange, view, verdict, now)
+        elif verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
+            self._throttle(exchange, verdict, now)
         return exchange.throttled_until
+
+    def _throttle(self, exchange: Exchange, verdict: Verdict, now: float) -> None:
+        exchange.throttle(now + verdict.throttle_seconds, now)
+        self._in_flight.throttle(verdict, exchange.client, now)
+
+    def _throttle_share_consumer(
+        self, exchange: Exchange, view: ResponseView, verdict: Verdict, now: float
+    ) -> None:
+        """Mute the client for the wait, but not while the records that it has got would be unlocked."""
+        locks = self._in_flight.record_locks
+        if view.lock_ms > 0:
+            locks.deliver(view.lock_ms)
+        elif verdict.throttle_seconds > locks.longest_wait:
+            until = now + locks.longest_wait
+            exchange.throttle(until, now)
+            self._in_flight.mute(until)
+        elif verdict.throttle_seconds > 0.0:
+            self._throttle(exchange, verdict, now)
+
+    def charge_unread(
+        self, exchange: Exchange, request: RequestView, pieces: list[bytes], view: ResponseView, now: float
+    ) -> None:
+        """Charge a response of an API that the proxy does not read, and announce the wait in it, if it begins
+        with throttle_time_ms. `pieces` are the frame, or its first part.
+        """
+        until = self.charge(exchange, request, view, now)
+        if until > now:
+            self._announce(request, pieces, until, now)
+
+    def announce_local(self, exchange: Exchange, response: bytes, now: float) -> bytes:
+        """Return the response to an intercepted request, with the wait that has been charged announced."""
+        request = exchange.request
+        until = exchange.throttled_until
+        if request is None or until <= now:
+            return response
+        pieces = [response]
+        self._announce(request, pieces, until, now)
+        return b"".join(pieces)
+
+    def _announce(self, request: RequestView, pieces: list[bytes], until: float, now: float) -> None:
+        reader = Reader(pieces, LENGTH_SIZE)
+        reader.i32()  # correlation_id
+        throttle_time_ms = self._in_flight.announced(until, now)
+        announce(pieces, reader, request.api_key, request.api_version, throttle_time_ms)
 
     def charge_work(self, exchange: Exchange, seconds: float, now: float) -> None:
         """Charge the proxy's own work on an intercepted request as if the broker had done it, and mute its
@@ -47,7 +96,7 @@ class ResponseCharges:
         view.service_seconds = seconds
         verdict = self._engine.charge(request, view, exchange.client, now, exchange.throttled_until)
         if verdict.throttle_seconds > 0.0:
-            self._in_flight.throttle(verdict, exchange.client, now)
+            self._throttle(exchange, verdict, now)
 
     def settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge a response, and announce the wait in it."""
@@ -69,11 +118,10 @@ class ResponseCharges:
 
     def charge_items(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge items of a large response whose throttle_time_ms has been sent: the wait begins at once and
-        is not announced.
+        is not announced. A ShareFetch has records to acknowledge, so the next one waits instead.
         """
         self._names.fill(view.items, exchange.client)
         until = self._in_flight.muted_until
         verdict = self._engine.charge_items(request, view.items, exchange.client, now, until)
-        if verdict.throttle_seconds > 0.0:
-            exchange.throttle(now + verdict.throttle_seconds, now)
-            self._in_flight.throttle(verdict, exchange.client, now)
+        if verdict.throttle_seconds > 0.0 and request.api_key != SHARE_FETCH:
+            self._throttle(exchange, verdict, now)

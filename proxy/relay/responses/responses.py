@@ -272,7 +272,7 @@ class Responses:
             return
         if request is not None:
             view = ResponseView(request.api_version, False, frame.size - reader.offset, cursor=self._cursor)
-            self._charges.charge(exchange, request, view, now)
+            self._charges.charge_unread(exchange, request, frame.pieces, view, now)
         if frame.complete:
             self._in_flight.count_throttle(exchange)
             self._in_flight.send(frame.pieces)
@@ -405,6 +405,10 @@ class Responses:
             reader = Reader(frame.pieces, LENGTH_SIZE)
             reader.i32()  # correlation_id
             self._read_body(frame, reader, exchange, api, request, now)
+
+    def announce_local(self, exchange: Exchange, response: bytes, now: float) -> bytes:
+        """See ResponseCharges.announce_local()."""
+        return self._charges.announce_local(exchange, response, now)
 
     def charge_work(self, exchange: Exchange, seconds: float, now: float) -> None:
         """See ResponseCharges.charge_work()."""

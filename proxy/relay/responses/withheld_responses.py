@@ -126,6 +126,7 @@ class WithheldResponses:
         client.traffic.bytes_out -= frame.size
         size = view.body_size
         view.body_size = WITHHELD
+        view.lock_ms = 0
         view.items = []
         exchange.throttled_until = self._charges.charge(exchange, request, view, now)
         if grant.granted:

@@ -2,7 +2,7 @@
 NodeEndpoints.
 """
 
-from typing import final
+from typing import cast, final
 
 from proxy.wire.addresses import Addresses
 from proxy.wire.api_keys import SHARE_FETCH
@@ -18,6 +18,13 @@ class ShareFetchResponse(ShareResponse):
     lock_timeout_from = 1
     ends_with_records = False
 
+    def read_head(self, reader: Reader, view: View) -> bool:
+        has_more = super().read_head(reader, view)
+        if view.partial:
+            # A response that is so large has records, and the quotas charge it before they have been read.
+            cast("ResponseView", view).lock_ms = self.lock_ms
+        return has_more
+
     def read_partition(self, reader: Reader, view: View) -> int:
         self.read_partition_head(reader, view)
         return reader.bytes_length(True)
@@ -32,7 +39,8 @@ class ShareFetchResponse(ShareResponse):
         reader.skip_tags()
 
     def read_after_records(self, reader: Reader, view: View) -> None:
-        self.read_acquired(reader)
+        if self.read_acquired(reader) > 0:
+            cast("ResponseView", view).lock_ms = self.lock_ms
         reader.skip_tags()
 
     def read_acquired(self, reader: Reader) -> int:

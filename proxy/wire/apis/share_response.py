@@ -6,6 +6,8 @@ at the end.
 
 from typing import Final, cast
 
+from mypy_extensions import i64 as native
+
 from proxy.wire.addresses import Addresses, rewrite_endpoints_array
 from proxy.wire.reader import Reader
 from proxy.wire.views import ResponseView, View
@@ -22,6 +24,8 @@ class ShareResponse(Partitioned):
 
     def __init__(self, addresses: Addresses) -> None:
         self.addresses: Final = addresses
+        self.lock_ms: native = 0
+        """acquisition_lock_timeout_ms, after read_error()."""
 
     def read_head(self, reader: Reader, view: View) -> bool:
         response = cast("ResponseView", view)
@@ -37,7 +41,7 @@ class ShareResponse(Partitioned):
         error_code = reader.i16()
         reader.skip_string(True)  # error_message
         if api_version >= self.lock_timeout_from:
-            reader.take(4)  # acquisition_lock_timeout_ms
+            self.lock_ms = reader.i32()
         return error_code
 
     def read_tail(self, reader: Reader, view: View) -> None:

@@ -73,7 +73,7 @@ def _field(name: str, kafka_type: str, hint: Any) -> st.SearchStrategy[Any]:
 _SAMPLES: Final[dict[str, Any]] = {
     "bool": True,
     "bytes": b"bytes",
-    "datetime_i64": None,
+    "datetime_i64": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
     "error_code": ErrorCode.none,
     "float64": 1.5,
     "int8": 1,

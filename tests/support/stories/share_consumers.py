@@ -75,7 +75,14 @@ def share_fetched(version: int, throttle_ms: int = 0, fill: int = 0) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def delivery(version: int, records: bytes, throttle_ms: int = 0, *, withheld: bool = False) -> bytes:
+def delivery(
+    version: int,
+    records: bytes,
+    throttle_ms: int = 0,
+    *,
+    withheld: bool = False,
+    lock_seconds: float = LOCK_SECONDS,
+) -> bytes:
     """A response with the result of an acknowledgement; with records, or without those that are withheld."""
     message = response_type(SHARE_FETCH, version)
     topic = message.__annotations__["responses"].__args__[0]
@@ -100,15 +107,21 @@ def delivery(version: int, records: bytes, throttle_ms: int = 0, *, withheld: bo
         acquired_records=(),
     )
     topics = (topic(topic_id=None, partitions=(made, other)),)
-    return response_frame(_response(version, throttle_ms, topics, None))
+    return response_frame(_response(version, throttle_ms, topics, None, lock_seconds))
 
 
-def _response(version: int, throttle_ms: int, topics: Any, error_message: str | None) -> Any:
+def _response(
+    version: int,
+    throttle_ms: int,
+    topics: Any,
+    error_message: str | None,
+    lock_seconds: float = LOCK_SECONDS,
+) -> Any:
     return response_type(SHARE_FETCH, version)(
         throttle_time=milliseconds(throttle_ms),
         error_code=ErrorCode.none,
         error_message=error_message,
-        acquisition_lock_timeout=milliseconds(30_000),
+        acquisition_lock_timeout=milliseconds(int(lock_seconds * 1000)),
         responses=topics,
         node_endpoints=(),
     )
