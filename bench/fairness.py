@@ -4,7 +4,6 @@ Shares: two equal producers send as fast as they can under one quota. Latency: a
 rate, in turn alone and beside a tenant that sends far more than its quota.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -13,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +19,7 @@ from bench.load.client import BUFFER_SIZE, Client
 from bench.load.drive import connect
 from bench.load.frames import produce_request
 from bench.load.poller import Poller
+from bench.options import add_quick, add_rounds, bench_parser
 from bench.page import Page
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, Running, Setting
@@ -121,22 +120,15 @@ def report(parts: Sequence[float], alone: Sequence[float], beside: Sequence[floa
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m bench.fairness", description=__doc__)
+    parser = bench_parser("fairness", __doc__)
     parser.add_argument(
         "--seconds",
         type=float,
         default=10.0,
         help="length of a measurement, in seconds (default: %(default)s)",
     )
-    parser.add_argument(
-        "--rounds", type=int, default=5, help="measurements of each latency (default: %(default)s)"
-    )
-    parser.add_argument("--quick", action="store_true", help="one round of 2 s, to check that it runs")
-    parser.add_argument(
-        "--name",
-        default=f"fairness-{datetime.now():%Y%m%d-%H%M%S}",
-        help="name of the file in bench/results; default: `fairness` and the time",
-    )
+    add_rounds(parser, "measurements of each latency")
+    add_quick(parser, "one round of 2 s")
     options = parser.parse_args()
     if options.quick:
         options.seconds, options.rounds = 2.0, 1

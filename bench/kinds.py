@@ -4,15 +4,14 @@ Proxies share one fake broker. Each enforces one kind more than the one before i
 with usage events. The driver alternates among them, with requests of one partition and of many.
 """
 
-import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from bench.options import add_quick, add_rounds, bench_parser
 from bench.page import Page
 from bench.peers import quota_proxy
 from bench.peers.peer import Setting
@@ -62,14 +61,9 @@ def report(found: Found) -> list[str]:
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m bench.kinds", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each scenario (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the requests, to check that it runs")
-    parser.add_argument(
-        "--name",
-        default=f"kinds-{datetime.now():%Y%m%d-%H%M%S}",
-        help="name of the file in bench/results; default: `kinds` and the time",
-    )
+    parser = bench_parser("kinds", __doc__)
+    add_rounds(parser, "runs of each scenario")
+    add_quick(parser, "a tenth of the requests")
     options = parser.parse_args()
     scenarios = [scenario.quick() if options.quick else scenario for scenario in SCENARIOS]
     page = Page()

@@ -5,7 +5,6 @@ request after the other, and ignore throttle times; it runs with a quota and wit
 storms alternate, so that other load on the machine affects all of them.
 """
 
-import argparse
 import asyncio
 import io
 import multiprocessing
@@ -13,7 +12,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import count
 from typing import Final
 
@@ -22,6 +21,7 @@ from kio.schema.types import TopicName
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta
 
+from bench.options import add_rounds, bench_parser
 from bench.page import Page
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.embedded_proxy import EmbeddedProxy
@@ -151,15 +151,10 @@ def report(found: dict[str, list[float]], requests: dict[str, list[int]]) -> lis
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m bench.mutation_storm", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="phases of each kind (default: %(default)s)")
+    parser = bench_parser("mutation_storm", __doc__)
+    add_rounds(parser, "phases of each kind")
     parser.add_argument(
         "--samples", type=int, default=30, help="topic creations in a phase (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--name",
-        default=f"mutation-storm-{datetime.now():%Y%m%d-%H%M%S}",
-        help="name of the file in bench/results; default: `mutation-storm` and the time",
     )
     options = parser.parse_args()
     limits = [

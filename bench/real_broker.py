@@ -6,16 +6,15 @@ with byte quotas of clients; and through one that also has byte rates of topic p
 reached. The ways alternate, so that other load on the machine affects all of them.
 """
 
-import argparse
 import re
 import statistics
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from bench.load.process import cpu_seconds
+from bench.options import add_quick, add_rounds, bench_parser
 from bench.page import Page
 from bench.replication import JVM_FLAGS
 from proxy.demo.embedded_kafka import EmbeddedKafka
@@ -141,19 +140,12 @@ def _word(met: bool) -> str:
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m bench.real_broker", description=__doc__)
+    parser = bench_parser("real_broker", __doc__)
     parser.add_argument(
         "--megabytes", type=int, default=400, help="MB of records in each run (default: %(default)s)"
     )
-    parser.add_argument(
-        "--rounds", type=int, default=5, help="runs of each tool and way (default: %(default)s)"
-    )
-    parser.add_argument("--quick", action="store_true", help="2 MB and one round, to check that it runs")
-    parser.add_argument(
-        "--name",
-        default=f"real-broker-{datetime.now():%Y%m%d-%H%M%S}",
-        help="name of the file in bench/results; default: `real-broker` and the time",
-    )
+    add_rounds(parser, "runs of each tool and way")
+    add_quick(parser, "2 MB and one round")
     options = parser.parse_args()
     megabytes, rounds = (2, 1) if options.quick else (options.megabytes, options.rounds)
     page = Page()

@@ -11,9 +11,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final
 
+from bench.options import bench_parser
 from bench.page import Page
 from bench.replication_move import FOLLOWER, LEADER, Moved, Plan, move, p99
 from proxy.demo.broker_properties import INTERNAL
@@ -153,7 +153,7 @@ def report(found: Sequence[tuple[str, Plan, dict[str, Moved]]]) -> list[str]:
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m bench.replication", description=__doc__)
+    parser = bench_parser("replication", __doc__)
     parser.add_argument(
         "--brokers", type=int, default=3, help="brokers of each cluster, 2 or more (default: %(default)s)"
     )
@@ -174,11 +174,6 @@ def main() -> None:
     )
     parser.add_argument(
         "--fetchers", type=int, default=1, help="num.replica.fetchers of the brokers (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--name",
-        default=f"replication-{datetime.now():%Y%m%d-%H%M%S}",
-        help="name of the file in bench/results; default: `replication` and the time",
     )
     options = parser.parse_args()
     page = Page()

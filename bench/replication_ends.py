@@ -8,20 +8,19 @@ measures for so short a move includes this effect, with any throttle. A period w
 variation of the p99.
 """
 
-import argparse
 import asyncio
 import statistics
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final
 
 from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest
 from confluent_kafka.admin import AdminClient
 
+from bench.options import add_rounds, bench_parser
 from bench.page import Page
 from bench.replication import OTHERS, Site, native, warm_up
 from bench.replication_load import PARTITIONS, Felt, loaded
@@ -121,8 +120,8 @@ def report(found: Sequence[Stretch]) -> list[str]:
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m bench.replication_ends", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="periods of each kind (default: %(default)s)")
+    parser = bench_parser("replication_ends", __doc__)
+    add_rounds(parser, "periods of each kind")
     parser.add_argument(
         "--partitions", type=int, default=100, help="partitions that change a replica (default: %(default)s)"
     )
@@ -131,11 +130,6 @@ def main() -> None:
         type=float,
         default=60.0,
         help="seconds of load before each period (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--name",
-        default=f"replication-ends-{datetime.now():%Y%m%d-%H%M%S}",
-        help="name of the file in bench/results; default: `replication-ends` and the time",
     )
     options = parser.parse_args()
     sides = (LEADER, FOLLOWER)

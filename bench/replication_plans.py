@@ -10,6 +10,7 @@ import argparse
 import time
 from typing import Final
 
+from bench.options import add_quick, add_rounds
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.kinds.replication import kind
 from proxy.quota.limits.limits import Limits
@@ -158,10 +159,8 @@ def main() -> None:
     parser.add_argument(
         "--fetches", type=int, default=1000, help="fetches that are measured (default: %(default)s)"
     )
-    parser.add_argument(
-        "--rounds", type=int, default=3, help="rounds, of which the best counts (default: %(default)s)"
-    )
-    parser.add_argument("--quick", action="store_true", help="one round of 20 fetches, to check that it runs")
+    add_rounds(parser, "rounds, of which the best counts", 3)
+    add_quick(parser, "one round of 20 fetches")
     options = parser.parse_args()
     fetches, rounds = (20, 1) if options.quick else (options.fetches, options.rounds)
     print(f"{'compiled' if kind.__file__.endswith('.so') else 'interpreted'}, {ACTIVE} replicas with records")

@@ -5,7 +5,6 @@ steady rate. Phases in which /metrics and /api/quotas are requested without a pa
 without scrapes. The increase of the longest wait is the time for which a scrape blocks the event loop.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import time
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +21,7 @@ from bench.load.drive import connect
 from bench.load.frames import produce_request
 from bench.load.poller import Poller
 from bench.load.schedule import Schedule
+from bench.options import add_quick, add_rounds, bench_parser
 from bench.page import Page
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, Running, Setting
@@ -110,20 +109,13 @@ def report(found: dict[str, list[float]], scrapes: Sequence[dict[str, float]]) -
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m bench.stall", description=__doc__)
+    parser = bench_parser("stall", __doc__)
     parser.add_argument("--active", type=int, default=10_000, help="tenants (default: %(default)s)")
     parser.add_argument(
         "--seconds", type=float, default=10.0, help="length of a phase, in seconds (default: %(default)s)"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="phases of each kind (default: %(default)s)")
-    parser.add_argument(
-        "--quick", action="store_true", help="1,000 tenants, and one round of 2 s, to check that it runs"
-    )
-    parser.add_argument(
-        "--name",
-        default=f"stall-{datetime.now():%Y%m%d-%H%M%S}",
-        help="name of the file in bench/results; default: `stall` and the time",
-    )
+    add_rounds(parser, "phases of each kind", 3)
+    add_quick(parser, "1,000 tenants, and one round of 2 s")
     options = parser.parse_args()
     if options.quick:
         options.active, options.seconds, options.rounds = 1_000, 2.0, 1

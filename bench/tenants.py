@@ -5,7 +5,6 @@ and the CPU per request is compared, in two ways: with one client id per connect
 with a different client id in every request, so that each has to be looked up.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -13,10 +12,10 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from bench.options import add_quick, add_rounds, bench_parser
 from bench.page import Page
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, Running, Setting
@@ -86,7 +85,7 @@ def report(found: dict[str, Found]) -> list[str]:
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m bench.tenants", description=__doc__)
+    parser = bench_parser("tenants", __doc__)
     parser.add_argument(
         "--configured", type=int, default=100_000, help="tenants with quotas (default: %(default)s)"
     )
@@ -96,15 +95,8 @@ def main() -> None:
     parser.add_argument(
         "--requests", type=int, default=100_000, help="requests in each run (default: %(default)s)"
     )
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each way (default: %(default)s)")
-    parser.add_argument(
-        "--quick", action="store_true", help="fewer tenants, requests and rounds, to check that it runs"
-    )
-    parser.add_argument(
-        "--name",
-        default=f"tenants-{datetime.now():%Y%m%d-%H%M%S}",
-        help="name of the file in bench/results; default: `tenants` and the time",
-    )
+    add_rounds(parser, "runs of each way")
+    add_quick(parser, "fewer tenants, requests and rounds")
     options = parser.parse_args()
     if options.quick:
         options.configured, options.active, options.requests = 5_000, 1_000, 5_000

@@ -13,7 +13,6 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from datetime import datetime
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -24,6 +23,7 @@ from bench.attacks.catalogue import ATTACKS, Target
 from bench.attacks.neighbour import Neighbour, latencies, measure_all
 from bench.attacks.report import NATIVE, PROXY, Measured, report, report_turns
 from bench.attacks.turns import LoopTurns
+from bench.options import add_rounds, bench_parser
 from bench.page import Page
 from bench.peers.tls import make_certificate
 from proxy.cli.quotas.changes import EntityAlteration
@@ -170,7 +170,7 @@ def targets(options: argparse.Namespace) -> Iterator[tuple[Target, Target, LoopT
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m bench.attacks", description=__doc__)
+    parser = bench_parser("attacks", __doc__)
     parser.add_argument(
         "attacks", nargs="*", choices=[[], *ATTACKS], default=[], help="attacks to measure; default: all"
     )
@@ -186,17 +186,7 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=5.0, help="length of a phase, in seconds (default: %(default)s)"
     )
-    parser.add_argument(
-        "--rounds",
-        type=int,
-        default=3,
-        help="rounds of each attack: a calm phase, and one under attack (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--name",
-        default=f"attacks-{datetime.now():%Y%m%d-%H%M%S}",
-        help="name of the file in bench/results; default: `attacks` and the time",
-    )
+    add_rounds(parser, "rounds of each attack: a calm phase, and one under attack", 3)
     options = parser.parse_args()
     page = Page()
     figures = []

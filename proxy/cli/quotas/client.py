@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
@@ -16,6 +15,14 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.entity import Entity, Quotas, make_entity
+from proxy.cli.quotas.retries import (
+    PAUSES,
+    AlterationResult,
+    RejectedAlteration,
+    alter_again,
+    ask_again,
+    reason,
+)
 from proxy.cli.quotas.values import BACK_TO_FILE, EXPIRES_AT_MS
 from proxy.errors import BadResponse, QuotaProxyError, UpstreamUnavailable
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
@@ -34,8 +41,6 @@ REQUEST_SECONDS: Final = 30.0
 """The timeout of a request."""
 PATIENCE_SECONDS: Final = 60.0
 """A request is not retried after this time, so a server that never responds gets it twice."""
-PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)
-"""Seconds before each retry: a controller or a proxy's store may be unavailable for some seconds."""
 VERSIONS: Final = {48: "DescribeClientQuotas", 49: "AlterClientQuotas"}
 VERSION: Final = 1
 """The version of both APIs that this client uses; Kafka has it since 2.8."""
@@ -54,14 +59,6 @@ class QuotasRejected(QuotaProxyError):
     def __init__(self, code: ErrorCode, reason: str) -> None:
         super().__init__(reason)
         self.code: Final = code
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedAlteration:
-    """An entity whose alteration the server rejected, with the reason."""
-
-    entity: Entity
-    reason: str
 
 
 class _NoResponse(UpstreamUnavailable):
@@ -131,11 +128,11 @@ class QuotaClient:
 
     async def _describe(self, request: DescribeClientQuotasRequest) -> Quotas:
         """Send a request, again while its error is retriable. Raises QuotasRejected."""
-        for pause in (*self._pauses, None):
-            response = await self.ask(request, DescribeClientQuotasResponse)
-            if pause is None or not response.error_code.retriable:
-                break
-            await asyncio.sleep(pause)
+        response = await ask_again(
+            lambda: self.ask(request, DescribeClientQuotasResponse),
+            lambda response: response.error_code,
+            self._pauses,
+        )
         if response.error_code != ErrorCode.none:
             raise QuotasRejected(response.error_code, reason(response.error_code, response.error_message))
         return {
@@ -172,29 +169,18 @@ class QuotaClient:
         # Commands that only read share this file's imports.
         from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
 
-        rejections: list[RejectedAlteration] = []
-        waiting = {entry.entity: entry for entry in batch}
-        for pause in (*self._pauses, None):
-            request = _alter_request(waiting.values(), validate_only)
-            response = await self.ask(request, AlterClientQuotasResponse)
-            retriable: dict[Entity, EntityAlteration] = {}
-            for result in response.entries:
-                entity = make_entity((part.entity_type, part.entity_name) for part in result.entity)
-                entry = waiting.pop(entity, None)
-                if entry is None or result.error_code == ErrorCode.none:
-                    continue
-                if result.error_code.retriable and pause is not None:
-                    retriable[entity] = entry
-                else:
-                    rejections.append(
-                        RejectedAlteration(entity, _rejection(entry, result.error_code, result.error_message))
-                    )
-            rejections += [RejectedAlteration(entity, "the server's response omits it") for entity in waiting]
-            if not retriable or pause is None:
-                break
-            waiting = retriable
-            await asyncio.sleep(pause)
-        return rejections
+        async def send(entries: Iterable[EntityAlteration]) -> list[AlterationResult]:
+            response = await self.ask(_alter_request(entries, validate_only), AlterClientQuotasResponse)
+            return [
+                AlterationResult(
+                    make_entity((part.entity_type, part.entity_name) for part in result.entity),
+                    result.error_code,
+                    result.error_message,
+                )
+                for result in response.entries
+            ]
+
+        return await alter_again(batch, send, _rejection, self._pauses)
 
     async def ask(self, request: RequestPayload, kind: type[Response]) -> Response:
         """The response. Without one, the request is retried if the server has responded before."""
@@ -292,16 +278,11 @@ def _ops(entry: EntityAlteration) -> Iterator[tuple[str, float | None]]:
         yield BACK_TO_FILE, 1.0
 
 
-def _rejection(entry: EntityAlteration, code: ErrorCode, message: str | None) -> str:
-    why = reason(code, message)
-    if EXPIRES_AT_MS in entry.values and f"configuration key {EXPIRES_AT_MS}" in (message or ""):
+def _rejection(entry: EntityAlteration, result: AlterationResult) -> str:
+    why = reason(result.code, result.message)
+    message = result.message or ""
+    if EXPIRES_AT_MS in entry.values and f"configuration key {EXPIRES_AT_MS}" in message:
         return f"{why} (only a quota proxy supports temporary quotas, a plain Kafka broker does not)"
-    if entry.back_to_file and f"configuration key {BACK_TO_FILE}" in (message or ""):
+    if entry.back_to_file and f"configuration key {BACK_TO_FILE}" in message:
         return f"{why} (only a quota proxy has a configuration file to return to)"
     return why
-
-
-def reason(code: ErrorCode, message: str | None) -> str:
-    """The server's message and the name of its error."""
-    name = code.name.upper()
-    return f"{message} ({name})" if message else name

@@ -4,7 +4,6 @@ A quota proxy describes them all at once, with their sources, as the config `quo
 `<default>` (proxy.store.layer_report). A plain broker has no such topic, and stores none of these quotas.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +13,16 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 
 from proxy.cli.quotas.changes import EntityAlteration
-from proxy.cli.quotas.client import MAX_ENTITIES, PAUSES, QuotaClient, RejectedAlteration, reason
+from proxy.cli.quotas.client import MAX_ENTITIES, QuotaClient
 from proxy.cli.quotas.entity import Entity, show_name
+from proxy.cli.quotas.retries import (
+    PAUSES,
+    AlterationResult,
+    RejectedAlteration,
+    alter_again,
+    ask_again,
+    reason,
+)
 from proxy.cli.quotas.values import EXPIRES_AT_MS
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC
@@ -49,14 +56,12 @@ class ConfigClient:
         resource = DescribeConfigsResource(
             resource_type=_TOPIC_TYPE, resource_name=DEFAULT_RESOURCE, configuration_keys=(LAYERS,)
         )
-        for pause in (*self._pauses, None):
-            response = await self._client.ask(
-                DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse
-            )
-            code = response.results[0].error_code if response.results else ErrorCode.none
-            if pause is None or not code.retriable or code == ErrorCode.unknown_topic_or_partition:
-                break
-            await asyncio.sleep(pause)
+        request = DescribeConfigsRequest(resources=(resource,))
+        response = await ask_again(
+            lambda: self._client.ask(request, DescribeConfigsResponse),
+            lambda response: response.results[0].error_code if response.results else ErrorCode.none,
+            self._pauses,
+        )
         # A plain broker rejects the name. It has shown its client quotas before, so no right is missing.
         found = [config.value for result in response.results for config in result.configs]
         return decode_report(found[0]) if found and found[0] is not None else None
@@ -134,32 +139,19 @@ class ConfigClient:
         """Send one batch; again those entries whose errors are retriable. Return the rejected ones."""
         from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 
-        rejections: list[RejectedAlteration] = []
-        waiting = {_resource(entry.entity): entry for entry in batch}
-        for pause in (*self._pauses, None):
-            request = _request(waiting.values(), validate_only)
-            response = await client.ask(request, IncrementalAlterConfigsResponse)
-            retriable: dict[tuple[i8, str], EntityAlteration] = {}
-            for result in response.responses:
-                key = (i8(result.resource_type), result.resource_name)
-                entry = waiting.pop(key, None)
-                code = result.error_code
-                if entry is None or code == ErrorCode.none:
-                    continue
-                lasting = code == ErrorCode.unknown_topic_or_partition or not code.retriable
-                if lasting or pause is None:
-                    rejections.append(RejectedAlteration(entry.entity, reason(code, result.error_message)))
-                else:
-                    retriable[key] = entry
-            rejections += [
-                RejectedAlteration(entry.entity, "the server's response omits it")
-                for entry in waiting.values()
+        entities = {_resource(entry.entity): entry.entity for entry in batch}
+
+        async def send(entries: Iterable[EntityAlteration]) -> list[AlterationResult]:
+            response = await client.ask(_request(entries, validate_only), IncrementalAlterConfigsResponse)
+            return [
+                AlterationResult(entities[key], result.error_code, result.error_message)
+                for result in response.responses
+                if (key := (i8(result.resource_type), result.resource_name)) in entities
             ]
-            if not retriable or pause is None:
-                break
-            waiting = retriable
-            await asyncio.sleep(pause)
-        return rejections
+
+        return await alter_again(
+            batch, send, lambda _, result: reason(result.code, result.message), self._pauses
+        )
 
 
 def _node_id(entity: Entity) -> int | None:

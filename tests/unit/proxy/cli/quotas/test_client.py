@@ -7,8 +7,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.cli.quotas.changes import EntityAlteration
-from proxy.cli.quotas.client import QuotaClient, QuotasRejected, RejectedAlteration
+from proxy.cli.quotas.client import QuotaClient, QuotasRejected
 from proxy.cli.quotas.entity import Entity
+from proxy.cli.quotas.retries import RejectedAlteration
 from proxy.errors import UpstreamUnavailable
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.failures import explain

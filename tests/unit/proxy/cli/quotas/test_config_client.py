@@ -3,8 +3,9 @@
 from kio.schema.errors import ErrorCode
 
 from proxy.cli.quotas.changes import EntityAlteration
-from proxy.cli.quotas.client import QuotaClient, RejectedAlteration
+from proxy.cli.quotas.client import QuotaClient
 from proxy.cli.quotas.config_client import ConfigClient
+from proxy.cli.quotas.retries import RejectedAlteration
 from proxy.cli.quotas.values import EXPIRES_AT_MS
 from proxy.store.layer_report import ConfigReport
 from proxy.upstream.cluster_access import ClusterAccess
