@@ -5,8 +5,9 @@ from typing import Final
 from proxy.admin.authority import Authority
 from proxy.admin.broker import Broker, Reply
 from proxy.admin.client_quotas import ClientQuotas
-from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.alter import AlterConfigs
 from proxy.admin.configs.create_topics import TopicCreations
+from proxy.admin.configs.describe import DescribeConfigs
 from proxy.admin.messages.alter_configs import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from proxy.admin.messages.client_quotas import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from proxy.admin.messages.create_partitions import CREATE_PARTITIONS
@@ -50,8 +51,10 @@ class AdminApis:
 
     def __init__(
         self,
+        *,
         client_quotas: ClientQuotas,
-        configs: ResourceConfigs,
+        describing: DescribeConfigs,
+        altering: AlterConfigs,
         creations: TopicCreations,
         mutations: ControllerMutations,
         authority: Authority,
@@ -62,7 +65,8 @@ class AdminApis:
         self._gate: Final = ProtectedTopicsGate(protected)
         self._mutations: Final = mutations
         self._client_quotas: Final = client_quotas
-        self._configs: Final = configs
+        self._describing: Final = describing
+        self._altering: Final = altering
         self._creations: Final = creations
 
     async def answer(self, request: Intercepted, broker: Broker) -> Reply:
@@ -89,9 +93,9 @@ class AdminApis:
         if api is CREATE_TOPICS.versions:
             return await self._creations.answer(request, broker)
         if api is DESCRIBE_CONFIGS:
-            return Reply(await self._configs.describe(request, broker))
+            return Reply(await self._describing.answer(request, broker))
         if api is DESCRIBE_CLIENT_QUOTAS:
             return Reply(await self._client_quotas.describe(request, broker.rights))
         if api is ALTER_CLIENT_QUOTAS:
             return Reply(await self._client_quotas.alter(request, broker.rights))
-        return Reply(await self._configs.alter(request, broker))
+        return Reply(await self._altering.answer(request, broker))

@@ -17,9 +17,10 @@ import uvloop
 
 from proxy.admin.authority import Authority
 from proxy.admin.client_quotas import ClientQuotas
-from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.alter import AlterConfigs
 from proxy.admin.configs.create_topics import TopicCreations
 from proxy.admin.configs.deleted_topics import DeletedTopics
+from proxy.admin.configs.describe import DescribeConfigs
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.dispatch import AdminApis
 from proxy.admin.mutations.mutations import ControllerMutations
@@ -360,10 +361,14 @@ class Proxy:
         mutations = self._mutations(time)
         client_quotas = ClientQuotas(self._store, [key for kind in self._kinds for key in kind.keys])
         store = ConfigsStore(self._store)
-        creations = TopicCreations(store, self._rules, mutations)
-        configs = ResourceConfigs(store, self._rules)
         return AdminApis(
-            client_quotas, configs, creations, mutations, self._authority, self._protected_topics
+            client_quotas=client_quotas,
+            describing=DescribeConfigs(store, self._rules),
+            altering=AlterConfigs(store, self._rules),
+            creations=TopicCreations(store, self._rules, mutations),
+            mutations=mutations,
+            authority=self._authority,
+            protected=self._protected_topics,
         )
 
     def _console(self, listeners: Listeners, sharing: LimitSharing | None) -> Console:

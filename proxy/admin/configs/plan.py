@@ -31,6 +31,7 @@ from proxy.quota.limits.resources import (
 TOPIC_TYPE: Final = 2
 BROKER_TYPE: Final = 4
 """Kafka's ConfigResource.Type."""
+DEFAULT_TOPIC: Final[ResourceKey] = (TOPIC_TYPE, DEFAULT_RESOURCE)
 EXPIRES_AT_MS: Final = "expires.at.ms"
 """Not a config. If it is set, the other quotas of the resource in the request hold until then; if it is
 deleted, the resource's temporary values end.

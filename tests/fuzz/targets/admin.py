@@ -13,8 +13,9 @@ from kio.serial.errors import SerialError
 from proxy.admin.authority import Authority, ClientRights
 from proxy.admin.broker import Broker
 from proxy.admin.client_quotas import ClientQuotas
-from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.alter import AlterConfigs
 from proxy.admin.configs.create_topics import TopicCreations
+from proxy.admin.configs.describe import DescribeConfigs
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.dispatch import APIS, AdminApis
 from proxy.admin.mutations.mutations import ControllerMutations
@@ -142,12 +143,13 @@ def _apis(how: int) -> AdminApis:
     configs = ConfigsStore(store)
     protected = ProtectedTopics(frozenset(["__quota_proxy_config", "text"] if how & PROTECTS else []))
     return AdminApis(
-        ClientQuotas(store, KEYS),
-        ResourceConfigs(configs, CONFIG_RULES),
-        TopicCreations(configs, CONFIG_RULES, mutations),
-        mutations,
-        Authority(Changes()),
-        protected,
+        client_quotas=ClientQuotas(store, KEYS),
+        describing=DescribeConfigs(configs, CONFIG_RULES),
+        altering=AlterConfigs(configs, CONFIG_RULES),
+        creations=TopicCreations(configs, CONFIG_RULES, mutations),
+        mutations=mutations,
+        authority=Authority(Changes()),
+        protected=protected,
     )
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.alter import AlterConfigs
+from proxy.admin.configs.describe import DescribeConfigs
 from proxy.admin.configs.store import ConfigsStore
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
@@ -56,7 +57,9 @@ class Kit:
     ) -> None:
         self.store, self.log = memory_store({}, configs=file)
         self.broker = FakeBroker(rejects)
-        self._apis = ResourceConfigs(ConfigsStore(self.store), rules, lambda: WALL_MS)
+        store = ConfigsStore(self.store)
+        self._describing = DescribeConfigs(store, rules)
+        self._altering = AlterConfigs(store, rules, lambda: WALL_MS)
 
     async def set(
         self, *resources: tuple[Resource, list[tuple[str, int, str | None]]], **more: Any
@@ -70,12 +73,12 @@ class Kit:
 
     async def alter(self, request: Any) -> Results:
         """Send either request; return the results."""
-        frame = await self._apis.alter(intercepted(request_frame(request)), self.broker.broker())
+        frame = await self._altering.answer(intercepted(request_frame(request)), self.broker.broker())
         return results(read_frame(response_type(int(request.__api_key__), int(request.__version__)), frame))
 
     async def describe(self, request: Any) -> Any:
         """Send a DescribeConfigs request; return the response."""
-        frame = await self._apis.describe(intercepted(request_frame(request)), self.broker.broker())
+        frame = await self._describing.answer(intercepted(request_frame(request)), self.broker.broker())
         return read_frame(response_type(DESCRIBE, int(request.__version__)), frame)
 
     async def shown(self, resource: Resource, *names: str, **more: Any) -> dict[str, Shown]:

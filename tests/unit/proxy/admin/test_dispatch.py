@@ -7,8 +7,9 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import Authority
 from proxy.admin.client_quotas import ClientQuotas
-from proxy.admin.configs.alter_describe import ResourceConfigs
+from proxy.admin.configs.alter import AlterConfigs
 from proxy.admin.configs.create_topics import TopicCreations
+from proxy.admin.configs.describe import DescribeConfigs
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.dispatch import APIS, AdminApis
 from proxy.admin.mutations.mutations import ControllerMutations
@@ -65,12 +66,17 @@ INTERCEPTED = [
 
 
 def admin_apis(store: QuotaStore) -> AdminApis:
-    configs = ResourceConfigs(ConfigsStore(store), CONFIG_RULES)
+    configs = ConfigsStore(store)
     mutations = ControllerMutations(ControllerMutation(), lambda: 0.0)
-    creations = TopicCreations(ConfigsStore(store), CONFIG_RULES, mutations)
-    quotas = ClientQuotas(store, [QuotaKey(RATE, LONG)])
-    protected = ProtectedTopics(frozenset(["ours"]))
-    return AdminApis(quotas, configs, creations, mutations, Authority(Changes()), protected)
+    return AdminApis(
+        client_quotas=ClientQuotas(store, [QuotaKey(RATE, LONG)]),
+        describing=DescribeConfigs(configs, CONFIG_RULES),
+        altering=AlterConfigs(configs, CONFIG_RULES),
+        creations=TopicCreations(configs, CONFIG_RULES, mutations),
+        mutations=mutations,
+        authority=Authority(Changes()),
+        protected=ProtectedTopics(frozenset(["ours"])),
+    )
 
 
 @pytest.mark.parametrize("api", INTERCEPTED, ids=lambda api: api.name)

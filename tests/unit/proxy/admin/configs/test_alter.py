@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.configs.alter_describe import HALF_DONE, ResourceConfigs
+from proxy.admin.configs.alter import HALF_DONE, AlterConfigs
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.fields import MAX_MESSAGE_CHARACTERS
 from proxy.admin.yielder import STEPS
@@ -25,7 +25,6 @@ from tests.support.messages.configs import (
     SUBTRACT,
     TOPIC,
     alter_request,
-    describe_request,
     incremental_request,
 )
 from tests.support.messages.kio_messages import request_frame, versions
@@ -343,12 +342,12 @@ class TestMalformed:
         "request_", [alter_request([(T, {RATE: "5"})]), incremental_request([(T, [(RATE, SET, "5")])])]
     )
     async def test_malformed_request(self, request_: Any) -> None:
-        apis = ResourceConfigs(ConfigsStore(memory_store({})[0]), CONFIG_RULES)
+        api = AlterConfigs(ConfigsStore(memory_store({})[0]), CONFIG_RULES)
         with pytest.raises(Malformed):
-            await apis.alter(intercepted(request_frame(request_)[:-3]), FakeBroker().broker())
+            await api.answer(intercepted(request_frame(request_)[:-3]), FakeBroker().broker())
 
     async def test_malformed_response(self) -> None:
-        apis = ResourceConfigs(ConfigsStore(memory_store({})[0]), CONFIG_RULES)
+        api = AlterConfigs(ConfigsStore(memory_store({})[0]), CONFIG_RULES)
         broker = FakeBroker().broker()
 
         async def ask(frame: bytes) -> bytes:
@@ -356,9 +355,7 @@ class TestMalformed:
 
         broken = type(broker)(broker.cluster_id, broker.node_id, broker.counts, ask, broker.rights)
         with pytest.raises(RelayError, match="IncrementalAlterConfigs"):
-            await apis.alter(intercepted(request_frame(incremental_request([(T, [])]))), broken)
-        with pytest.raises(RelayError, match="DescribeConfigs"):
-            await apis.describe(intercepted(request_frame(describe_request([(T, None)]))), broken)
+            await api.answer(intercepted(request_frame(incremental_request([(T, [])]))), broken)
 
 
 async def test_forwarded_configs_are_set_here_and_at_the_broker() -> None:

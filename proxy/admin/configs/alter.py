@@ -1,4 +1,4 @@
-"""ResourceConfigs: DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, with quota configs.
+"""AlterConfigs and IncrementalAlterConfigs, with quota configs.
 
 The proxy takes the quota configs out of a request and forwards the rest. A resource that the broker rejects,
 because the topic does not exist or the client may not change it, is rejected as a whole. Quota configs are
@@ -19,11 +19,10 @@ from proxy.admin.authority import MAY_NOT, Rights
 from proxy.admin.broker import Broker
 from proxy.admin.configs.plan import (
     BROKER_TYPE,
-    LAYERS,
+    DEFAULT_TOPIC,
     NOT_CONFIGS,
     TOPIC_TYPE,
     Plan,
-    entries_of,
     plan_of,
     resource_of,
 )
@@ -39,30 +38,17 @@ from proxy.admin.messages.alter_configs import (
     write_result,
 )
 from proxy.admin.messages.config_resources import ResourceKey
-from proxy.admin.messages.describe_configs import (
-    TOPIC_CONFIG,
-    ConfigEntry,
-    DescribeRequest,
-    DescribeResult,
-    add_configs,
-    local_result,
-    read_describe_request,
-    read_describe_response,
-    write_describe_response,
-)
 from proxy.admin.rejected import RequestRejected
 from proxy.admin.yielder import Yielder
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity, client_key
-from proxy.quota.limits.resources import DEFAULT_RESOURCE, STRING, ConfigResource
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, BrokerUnreachable, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.store.quota_store import ConfigChange
 from proxy.wire.errors import ProtocolError
 
-LAYERS_HELP: Final = "The quotas of all topics and brokers, and whether the file or a tool has set them."
 HALF_DONE: Final = "The resource's Kafka configs were set, its quotas were not: "
-DEFAULT_TOPIC: Final[ResourceKey] = (TOPIC_TYPE, DEFAULT_RESOURCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +68,8 @@ class _PlannedResource:
         return self.rejection is not None or self.requested.key == DEFAULT_TOPIC
 
 
-class ResourceConfigs:
-    """Answers the three APIs.
+class AlterConfigs:
+    """Answers the two APIs.
 
     Requests that do not parse raise Malformed, responses of the broker RelayError.
     """
@@ -98,59 +84,8 @@ class ResourceConfigs:
         self._rules: Final = rules
         self._wall_ms: Final = wall_ms
 
-    # Describe
-
-    async def describe(self, intercepted: Intercepted, broker: Broker) -> bytes:
-        """Return the frame that answers DescribeConfigs."""
-        yielder = Yielder(client_key(intercepted.exchange.client))
-        request = await read_describe_request(intercepted.header, intercepted.frame, yielder)
-        forwarded = [resource for resource in request.resources if resource.key != DEFAULT_TOPIC]
-        results: list[DescribeResult] = []
-        throttle_time_ms = 0
-        if forwarded or not request.resources:
-            payload = await broker.ask(request.frame(forwarded))
-            try:
-                results, throttle_time_ms = await read_describe_response(request, payload, yielder)
-            except ProtocolError as error:
-                what = f"the response to DescribeConfigs v{request.version} does not parse: {error}"
-                raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
-        names = {resource.key: resource.names for resource in request.resources}
-        for place, resource in enumerate(request.resources):
-            await yielder.step()
-            if resource.key == DEFAULT_TOPIC:
-                allowed = await broker.rights.may_describe()
-                code = ErrorCode.none if allowed else ErrorCode.topic_authorization_failed
-                message = None if allowed else MAY_NOT
-                results.insert(place, local_result(request, DEFAULT_TOPIC, code.value, message))
-        for result in results:
-            sees = broker.rights.sees_configs or result.key == DEFAULT_TOPIC
-            if result.error_code == ErrorCode.none and sees:
-                self._add(request, result, names.get(result.key))
-            if result.error_code == ErrorCode.none and LAYERS in (names.get(result.key) or ()):
-                await self._add_layers(request, result, yielder)
-            await yielder.step()
-        return write_describe_response(request, results, throttle_time_ms)
-
-    def _add(self, request: DescribeRequest, result: DescribeResult, names: frozenset[str] | None) -> None:
-        """Add the quota configs to a result of the broker."""
-        resource = resource_of(result.key)
-        if resource is None:
-            return
-        keys = self._rules.keys(resource.type)
-        add_configs(request, result, entries_of(resource, keys, self._store.configs, names))
-
-    async def _add_layers(self, request: DescribeRequest, result: DescribeResult, yielder: Yielder) -> None:
-        """Add LAYERS to a result for the topic `<default>`. Older versions have no room for its text."""
-        if result.key == DEFAULT_TOPIC and request.flexible:
-            text = await self._store.layers(self._rules, yielder)
-            text_source = ((text, TOPIC_CONFIG),)
-            entry = ConfigEntry(LAYERS, text, TOPIC_CONFIG, STRING, LAYERS_HELP, text_source)
-            add_configs(request, result, [entry])
-
-    # Alter
-
-    async def alter(self, intercepted: Intercepted, broker: Broker) -> bytes:
-        """Return the frame that answers AlterConfigs or IncrementalAlterConfigs."""
+    async def answer(self, intercepted: Intercepted, broker: Broker) -> bytes:
+        """Return the response frame."""
         yielder = Yielder(client_key(intercepted.exchange.client))
         request = await read_alter_request(intercepted.header, intercepted.frame, yielder)
         try:

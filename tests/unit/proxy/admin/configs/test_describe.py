@@ -3,11 +3,15 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.configs.describe import DescribeConfigs
 from proxy.admin.configs.plan import LAYERS
+from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.yielder import STEPS
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
+from proxy.relay.close_reasons import RelayError
 from proxy.store.layer_report import LayerValue, decode_report
+from proxy.wire.errors import Malformed
 from tests.support.loop_turns import counted_turns
 from tests.support.messages.configs import (
     DESCRIBE,
@@ -18,6 +22,9 @@ from tests.support.messages.configs import (
     described,
 )
 from tests.support.messages.kio_messages import request_frame, versions
+from tests.support.messages.mutations import intercepted
+from tests.support.stories.config_rules import CONFIG_RULES
+from tests.support.stories.configs_broker import FakeBroker
 from tests.support.stories.configs_kit import (
     ACTION,
     BROKER_1,
@@ -35,6 +42,7 @@ from tests.support.stories.configs_kit import (
     T,
     U,
 )
+from tests.support.stories.memory_store import memory_store
 
 every_describe = pytest.mark.parametrize("version", versions(DESCRIBE))
 
@@ -156,3 +164,18 @@ async def test_each_step_of_very_many_resources_gives_way() -> None:
     async with counted_turns() as turns:
         await kit.describe(describe_request([(resource, None) for resource in unknown]))
     assert turns.count >= 4 * 4
+
+
+async def test_malformed_request_and_response() -> None:
+    api = DescribeConfigs(ConfigsStore(memory_store({})[0]), CONFIG_RULES)
+    frame = request_frame(describe_request([(T, None)]))
+    broker = FakeBroker().broker()
+    with pytest.raises(Malformed):
+        await api.answer(intercepted(frame[:-3]), broker)
+
+    async def ask(frame: bytes) -> bytes:
+        return b"\0\0\0\1\0"
+
+    broken = type(broker)(broker.cluster_id, broker.node_id, broker.counts, ask, broker.rights)
+    with pytest.raises(RelayError, match="DescribeConfigs"):
+        await api.answer(intercepted(frame), broken)
