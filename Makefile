@@ -208,7 +208,7 @@ $(VENV)/.demo: requirements/demo.txt pyproject.toml
 COMMAND_MODULES := proxy.cli.main proxy.cli.serve proxy.server.app proxy.server.admin_port.site proxy.store.shares_topic \
 	proxy.store.kafka_topic proxy.server.workers.site proxy.server.workers.supervisor proxy.server.workers.pages \
 	proxy.cli.quotas.entity_commands proxy.cli.quotas.file_commands proxy.cli.quotas.audit_log \
-	proxy.cli.explain_quotas proxy.cli.top rich.live
+	proxy.cli.explain proxy.cli.top rich.live
 $(INSTALLED): pyproject.toml setup.py
 	@set -eu; \
 	$(FIND_PYTHON); \

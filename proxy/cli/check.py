@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proxy.cli.explain import explain
+from proxy.cli.check_listener import listener_lines
 from proxy.config.load import located_in
 from proxy.config.open_files import open_files
 from proxy.config.ports import broker_ports
@@ -39,7 +39,7 @@ def describe(configuration: Configuration) -> list[str]:
     settings = configuration.settings
     lines = [f"cluster   {settings.cluster}"]
     for listener in settings.listeners:
-        lines += [f"listener  {_listener(settings, listener)}", *explain(settings, listener)]
+        lines += [f"listener  {_listener(settings, listener)}", *listener_lines(settings, listener)]
     lines.append(f"admin     {join_address(settings.admin.bind, _port(settings.admin.port))}")
     if settings.worker_count > 1:
         lines.append(f"workers   {settings.worker_count}")

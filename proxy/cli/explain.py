@@ -1,79 +1,58 @@
-"""The lines of `quota-proxy check` about a listener: who can connect, how clients are identified, and which
-quotas apply to them.
-"""
+"""`quota-proxy explain`: which quotas apply, and what each layer says, as on the page of the admin port."""
 
-from proxy.config.settings import Listener, ProxyProtocol, Settings
-from proxy.quota.identity import ANONYMOUS
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
 
+from proxy.cli.admin_port import AdminPort
+from proxy.cli.quotas.entity import show_name
+from proxy.cli.quotas.values import show_time, show_value
 
-def explain(settings: Settings, listener: Listener) -> list[str]:
-    """Describe a listener in indented lines of plain text."""
-    told = [("clients", _clients(listener)), ("users", _users(listener)), ("quotas", _quotas(listener))]
-    if listener.proxy_protocol is not None:
-        told.append(("address", _address(listener.proxy_protocol)))
-    if not listener.replication:
-        told += [("changes", _changes(settings, listener)), ("proxy", _proxy(listener))]
-    return [f"  {name:8}{text}" for name, text in told]
+PAGE: Final = "/api/explain"
+Explained = Mapping[str, Any]
 
 
-def _clients(listener: Listener) -> str:
-    login = " that logs in to the broker" if _by_login(listener) else ""
-    if listener.tls is None:
-        return f"any client{login}; not encrypted"
-    if listener.tls.client_auth == "required":
-        return f"any client with a certificate of {listener.tls.client_ca}{login}; TLS"
-    return f"any client{login}; TLS"
+def ask(port: AdminPort, parts: Mapping[str, str]) -> tuple[list[Explained], str]:
+    """Request the explanation and the note, which may be empty. Raises UpstreamUnavailable."""
+    quotas, note = port.values(f"{PAGE}?{urlencode(parts)}", "quotas", note="")
+    return quotas, note
 
 
-def _address(settings: ProxyProtocol) -> str:
-    others = "are rejected" if settings.others == "reject" else "have their own address"
-    return f"as the PROXY header of {', '.join(settings.senders)} states; connections from elsewhere {others}"
+def lines(quotas: Sequence[Explained]) -> Iterator[str]:
+    """A line for each quota, and an indented line for each entity whose quota may apply."""
+    if not quotas:
+        yield "no quota can apply"
+    for quota in quotas:
+        if quota.get("exempt"):
+            yield "exempt from all quotas (quotas.exempt)"
+            continue
+        yield f"{quota['quota']}: {_limit(quota)}"
+        if quota.get("callback"):
+            yield "  the callback of quotas.callback is asked first"
+        for candidate in quota["candidates"]:
+            said = ", otherwise ".join(map(_layer, candidate["values"]))
+            yield f"  {_entity(candidate['entity'])}: {said or 'set under another name of this entity'}"
 
 
-def _users(listener: Listener) -> str:
-    principal = listener.principal
-    if principal is None:
-        return f"{ANONYMOUS} for every client"
-    if principal.source == "sasl":
-        unreadable = f"{principal.unreadable} if" if principal.unreadable else "rejected if"
-        return (
-            "from the login (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER's claim "
-            f"{principal.oauth_claim}); {unreadable} the proxy cannot read it"
-        )
-    without = "" if listener.tls is None or listener.tls.client_auth == "required" else "; "
-    return f"from the certificate, {principal.rules}" + (without and f"{without}{ANONYMOUS} without one")
+def _limit(quota: Explained) -> str:
+    limit = quota["limit"]
+    if limit is None:
+        return "no limit"
+    entity = quota["entity"]
+    of = "by default" if entity is None else f"of {_entity(entity)}"
+    scope = ", over the cluster" if quota.get("scope") == "cluster" else ""
+    observed = ", only observed" if quota["mode"] == "observe" else ""
+    return f"{show_value(limit) or 'empty'} {of}{scope}{observed}"
 
 
-def _quotas(listener: Listener) -> str:
-    if listener.replication:
-        return "replication quotas only"
-    if listener.principal is None:
-        return f"those of user {ANONYMOUS}, of <default> users and of client ids; not those of other users"
-    return "those of the user, of <default> users and of client ids"
+def _entity(entity: Mapping[str, str]) -> str:
+    return ", ".join(f"{kind} {show_name(name)}" for kind, name in entity.items()).replace(
+        '"<default>"', "<default>"
+    )
 
 
-def _changes(settings: Settings, listener: Listener) -> str:
-    changes = settings.quotas.changes
-    admins = " and ".join(changes.admins)
-    if not listener.known_to_brokers:
-        return f"{admins or 'nobody'}: brokers see the proxy's principal, not the client's"
-    open_to = {"loopback": "clients on this host", "everybody": "everybody", "nobody": ""}
-    without = " and ".join(filter(None, [admins, open_to[changes.without_authorizer or "loopback"]]))
-    return f"clients that the cluster's authorizer allows; without an authorizer, {without or 'nobody'}"
-
-
-def _proxy(listener: Listener) -> str:
-    upstream = listener.upstream
-    tls = "TLS" if upstream.tls is not None else "not encrypted"
-    if upstream.tls is not None and upstream.tls.certificate is not None:
-        tls += f" with {upstream.tls.certificate}"
-    if upstream.sasl is not None:
-        user = "" if upstream.sasl.username is None else f" as {upstream.sasl.username}"
-        return f"logs in{user} by {upstream.sasl.mechanism}; {tls}"
-    if not listener.asks:
-        return f"connects without a login, and learns brokers from the responses to clients; {tls}"
-    return f"connects without a login; {tls}"
-
-
-def _by_login(listener: Listener) -> bool:
-    return listener.principal is not None and listener.principal.source == "sasl"
+def _layer(layer: Mapping[str, Any]) -> str:
+    value = layer.get("value")
+    shown = "no limit" if value is None else show_value(value)
+    until = f" until {show_time(layer['expires_at_ms'])}" if layer.get("expires_at_ms") else ""
+    return f"{shown} {'in the file' if layer['from'] == 'file' else 'by tools'}{until}"

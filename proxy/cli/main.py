@@ -208,7 +208,7 @@ def explain(url: str, token_file: str | None, ca: str | None, **names: str | Non
         raise click.UsageError("set --user, --client-id or both, or --ip, --topic or --broker")
     try:
         port = _admin_port(url, token_file, ca)
-        from proxy.cli.explain_quotas import ask, lines
+        from proxy.cli.explain import ask, lines
 
         quotas, note = ask(port, given)
         if note:

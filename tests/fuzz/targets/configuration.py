@@ -12,7 +12,7 @@ from typing import Final
 from pipeline.errors import InputError
 from pipeline.inputs.prices import read_prices
 from pipeline.inputs.quota_file import read_quotas as read_quotas_to_replay
-from proxy.cli.explain import explain
+from proxy.cli.check_listener import listener_lines
 from proxy.cli.quotas.quota_file import read_quotas, to_yaml
 from proxy.errors import SettingsError
 from proxy.quota.kinds import load_kinds
@@ -36,7 +36,7 @@ def _configuration(file: Path) -> None:
         _is_a_sentence(error)
         return
     for listener in loaded.settings.listeners:
-        assert explain(loaded.settings, listener)
+        assert listener_lines(loaded.settings, listener)
     loaded.quotas.build({})
 
 

@@ -1,68 +1,107 @@
-"""What `check` says about the listeners of a file."""
+"""`quota-proxy explain`: what it prints, and wrong usage."""
 
-from pathlib import Path
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
-from proxy.cli.check import describe
-from tests.support.process.settings import configuration
+import pytest
+from click.testing import CliRunner
 
-FILE = """
-listeners:
-  - {name: plain, upstream: {bootstrap: ['k:9092']}, bootstrap_port: 1000, broker_port_base: 1100,
-     proxy_protocol: {senders: [10.0.0.1, 10.1.0.0/16]}}
-  - name: mutual
-    bootstrap_port: 2000
-    broker_port_base: 2100
-    tls: {certificate: p.pem, key: p.key, client_ca: ca.pem, client_auth: required}
-    principal: {from: tls, rules: "RULE:^CN=(.*)$/$1/"}
-    upstream: {bootstrap: ['k:9093'], tls: {certificate: c.pem, key: c.key}}
-  - name: logins
-    bootstrap_port: 3000
-    broker_port_base: 3100
-    principal: {from: sasl}
-    upstream: {bootstrap: ['k:9094']}
-  - name: hosts
-    sni: {port: 4000, bootstrap_host: k.example, broker_host: b-$(node_id).example}
-    tls: {certificate: p.pem, key: p.key, client_ca: ca.pem, client_auth: requested}
-    principal: {from: tls}
-    upstream:
-      bootstrap: ['k:9095']
-      tls: {}
-      sasl: {mechanism: PLAIN, username: proxy, password_env: SECRET}
-quotas: {changes: {admins: [root], without_authorizer: nobody}}
-"""
+from proxy.cli.explain import lines
+from proxy.cli.main import main
 
-
-def explained(tmp_path: Path) -> dict[str, dict[str, str]]:
-    """By listener: what is said, by its heading."""
-    told: dict[str, dict[str, str]] = {}
-    for line in describe(configuration(tmp_path, FILE)):
-        if line.startswith("listener"):
-            about = told.setdefault(line.split()[1].rstrip(":"), {"": line})
-        elif line.startswith("  "):
-            heading, _, text = line.strip().partition(" ")
-            about[heading] = text.strip().replace(str(tmp_path) + "/", "")
-    return told
+FOUND: list[dict[str, Any]] = [
+    {
+        "quota": "producer_byte_rate",
+        "limit": 2097152.0,
+        "mode": "observe",
+        "scope": "cluster",
+        "entity": {"user": "alice"},
+        "callback": False,
+        "candidates": [
+            {
+                "entity": {"user": "alice"},
+                "values": [
+                    {"from": "tools", "value": 2097152.0, "expires_at_ms": 1000},
+                    {"from": "tools", "value": None},
+                    {"from": "file", "value": 5.0},
+                ],
+            },
+            {"entity": {"user": "<default>"}, "values": [{"from": "file", "value": 1.0}]},
+        ],
+    },
+    {"quota": "request_percentage", "limit": None, "mode": "enforce", "entity": None, "candidates": []},
+    {
+        "quota": "producer.byte.rate.action",
+        "limit": "throttle",
+        "mode": "enforce",
+        "entity": None,
+        "candidates": [],
+    },
+]
 
 
-def test_each_listener(tmp_path: Path) -> None:
-    told = explained(tmp_path)
-    plain, mutual, logins, hosts = (told[name] for name in ("plain", "mutual", "logins", "hosts"))
-    assert "10.0.0.1, 10.1.0.0/16" in plain["address"]
-    assert "address" not in mutual
-    assert plain["clients"] == "any client; not encrypted"
-    assert plain["users"] == "ANONYMOUS for every client"
-    assert plain["quotas"].startswith("those of user ANONYMOUS, ")
-    assert plain["changes"] == "clients that the cluster's authorizer allows; without an authorizer, root"
-    assert plain["proxy"] == "connects without a login; not encrypted"
-    assert mutual["clients"] == "any client with a certificate of ca.pem; TLS"
-    assert mutual["users"] == "from the certificate, RULE:^CN=(.*)$/$1/"
-    assert mutual["quotas"].startswith("those of the user, ")
-    assert mutual["changes"].startswith("root: ")
-    assert mutual["proxy"] == "connects without a login; TLS with c.pem"
-    assert logins["clients"] == "any client that logs in to the broker; not encrypted"
-    assert "OAUTHBEARER's claim sub); rejected" in logins["users"]
-    assert logins["proxy"].startswith("connects without a login, and learns brokers from ")
-    assert hosts["clients"] == "any client; TLS"
-    assert hosts["users"] == "from the certificate, DEFAULT; ANONYMOUS without one"
-    assert hosts["proxy"] == "logs in as proxy by PLAIN; TLS"
-    assert "brokers b-$(node_id).example at the same port, advertised as k.example" in hosts[""]
+def test_lines() -> None:
+    assert list(lines(FOUND)) == [
+        "producer_byte_rate: 2097152 of user alice, over the cluster, only observed",
+        "  user alice: 2097152 by tools until 1970-01-01T00:00:01Z, otherwise no limit by tools, "
+        "otherwise 5 in the file",
+        "  user <default>: 1 in the file",
+        "request_percentage: no limit",
+        "producer.byte.rate.action: throttle by default",
+    ]
+    assert len(list(lines([{"exempt": True}]))) == 1
+    assert len(list(lines([]))) == 1
+
+
+@pytest.fixture
+def admin() -> Iterator[tuple[str, list[str]]]:
+    """An admin port that explains, and the paths that it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            wrong = "nobody" in self.path
+            found = (
+                {"quotas": FOUND, "note": "there is no such topic"}
+                if "topic" in self.path
+                else {"quotas": FOUND}
+            )
+            body = json.dumps({"error": "no such name"} if wrong else found).encode()
+            self.send_response(400 if wrong else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_command(admin: tuple[str, list[str]]) -> None:
+    url, asked = admin
+    result = CliRunner().invoke(main, ["explain", "--admin", url, "--user", "a b", "--client-id", "ü"])
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 5)
+    assert asked == ["/api/explain?user=a+b&client-id=%C3%BC"]
+    result = CliRunner().invoke(main, ["explain", "--admin", url, "--user", "nobody"])
+    assert result.exit_code == 1
+    assert "no such name" in result.stderr
+    result = CliRunner().invoke(main, ["explain", "--admin", url, "--topic", "nope"])
+    assert (result.exit_code, result.stderr) == (0, "quota-proxy: there is no such topic\n")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--user", "a", "--topic", "t"], ["--ip", "::1", "--broker", "1"], ["--user", "a", "--admin", "x"]],
+)
+def test_wrong_usage(options: list[str]) -> None:
+    assert CliRunner().invoke(main, ["explain", *options]).exit_code == 2
