@@ -82,6 +82,8 @@ def _hint(problem: str, found: object, key: KeyPath) -> str:
     """What to write instead, if that is clear."""
     if problem.startswith("Expected `array`") and _is_one(found):
         return f"; write [{found}]"
+    if problem.startswith("Expected `str") and isinstance(found, int | float):
+        return "; put it in quotes"
     if problem.startswith(("Expected `int`", "Expected `float`")):
         return seconds_hint(found) if key and str(key[-1]).endswith("_seconds") else number_hint(found)
     return ""
@@ -95,6 +97,8 @@ def _is_one(value: object) -> bool:
 def _expected(problem: str) -> str:
     """Translate `Expected `array` of length >= 1` to `expected a list of length >= 1`."""
     text = problem.split(", got ")[0]
+    # A key with a default of None may be absent; nobody writes null.
+    text = text.replace(" | null`", "`")
     text = re.sub(r"`(\w+)`", lambda quoted: _NAMES.get(quoted[1], quoted[1]), text)
     return text[:1].lower() + text[1:]
 

@@ -55,7 +55,10 @@ def read(file: Path) -> Document:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
         invalid = "" if isinstance(error, bounded_yaml.OutOfBounds) else "not valid YAML: "
-        problem = f"{invalid}{error.problem or error.context}{_hint(text, mark)}"
+        said = error.problem or error.context or ""
+        if said.startswith("but ") and error.context:
+            said = f"{error.context}, {said}"
+        problem = f"{invalid}{said}{_hint(text, mark)}"
         raise SettingsError(problem, file=file, line=line) from error
     except yaml.YAMLError as error:
         raise SettingsError(f"not valid YAML: {error}", file=file) from error

@@ -3,8 +3,10 @@
 It rejects keys that contradict each other. `proxy.store.from_settings` checks the quotas.
 """
 
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -75,6 +77,8 @@ def _check_listeners(settings: Settings) -> None:
         if first != place:
             problem = f"{spell(('listeners', first))} has the name {listener.name!r} already; choose another"
             raise SettingsError(problem, (*key, "name"))
+        for name in ("bind", "advertised_host"):
+            _check_host(getattr(listener, name), (*key, name))
         if listener.advertised_host in WILDCARDS:
             problem = (
                 f"clients cannot connect to {listener.advertised_host}; set the host that they connect to"
@@ -85,6 +89,17 @@ def _check_listeners(settings: Settings) -> None:
         else:
             _check_upstream(settings, listener, (*key, "upstream"))
         check_security(listener, key)
+
+
+def _check_host(host: str, key: KeyPath) -> None:
+    """Raise SettingsError for a host with a port or a protocol, with which no client could connect."""
+    if re.fullmatch(r"[^\s:/]+", host):
+        return
+    with suppress(ValueError):
+        ip_address(host.removeprefix("[").removesuffix("]"))
+        return
+    problem = f"expected a host name or an address, without a port, got {host!r}"
+    raise SettingsError(f"{problem}; ports have keys of their own", key)
 
 
 def _check_workers(settings: Settings) -> None:

@@ -134,6 +134,8 @@ def _values(
         quota_key = quota_keys.get(name)
         if quota_key is None:
             raise unknown((*at, name), (ENTITY, EXPIRES, SCOPE, *quota_keys))
+        if value is None:
+            raise SettingsError("expected a number greater than 0, got nothing", (*at, name))
         problem = quota_key.misplaced(entity) or quota_key.problem(value)
         if problem:
             raise SettingsError(problem + number_hint(value), (*at, name))

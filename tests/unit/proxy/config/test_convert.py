@@ -42,6 +42,8 @@ def test_fitting_value() -> None:
         ({"inners": [{"nunber": 1}]}, "inners[0].nunber: unknown key; did you mean number?"),
         ({"maybe": {"number": []}}, "maybe.number: expected an integer, got an empty list"),
         ({"maybe": {"x": 1}}, "maybe.x: unknown key; expected one of number"),
+        ({"maybe": True}, "maybe: expected a mapping, got true"),
+        ({"some": [5]}, "some[0]: expected text, got 5; put it in quotes"),
         ({"either": False}, "either: expected a mapping or none, got false"),
         ({"switch": "no"}, "switch: expected a mapping or on or off or auto, got 'no'"),
         (

@@ -118,6 +118,12 @@ def test_a_file_out_of_bounds(file: Path, text: str, line: int) -> None:
     assert isinstance(caught.value.__cause__, OutOfBounds)
 
 
+def test_a_second_document_is_named(file: Path) -> None:
+    file.write_text("a: 1\n---\nb: 2\n")
+    with pytest.raises(SettingsError, match="expected a single document"):
+        read(file)
+
+
 def test_missing_file(file: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         read(file)

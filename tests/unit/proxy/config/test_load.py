@@ -93,6 +93,26 @@ def test_wildcard_is_never_advertised(tmp_path: Path, host: str) -> None:
     read(tmp_path, text.format(host=host, more=", advertised_host: a"))
 
 
+@pytest.mark.parametrize("key", ["bind", "advertised_host"])
+@pytest.mark.parametrize(
+    ("host", "valid"),
+    [
+        ("kafka_1.example.com", True),
+        ("fd00::1", True),
+        ("[fd00::1]", True),
+        ("kafka.example.com:29092", False),
+        ("http://kafka", False),
+        ("kafka 1", False),
+    ],
+)
+def test_host_has_no_port(tmp_path: Path, key: str, host: str, valid: bool) -> None:
+    text = f"listeners: [{{{key}: '{host}', upstream: {{bootstrap: ['k:9092']}}}}]"
+    if valid:
+        read(tmp_path, text)
+    else:
+        assert rejected_key(tmp_path, text) == ("listeners", 0, key)
+
+
 def test_hosts_are_patterns(tmp_path: Path) -> None:
     text = "listeners: [{{upstream: {{bootstrap: ['k:9092'], hosts: {hosts}}}}}]"
     at = ("listeners", 0, "upstream", "hosts")

@@ -35,7 +35,7 @@ async def test_asks_while_the_error_is_retriable(codes: list[ErrorCode], last: E
 
 async def test_only_retriable_alterations_are_sent_again_and_each_other_one_is_reported_once() -> None:
     requests: list[list[Entity]] = []
-    answers = iter(
+    responses = iter(
         [
             [(ALICE, AWAY), (BOB, ErrorCode.invalid_request), ((("user", "stranger"),), ErrorCode.none)],
             [],
@@ -44,7 +44,7 @@ async def test_only_retriable_alterations_are_sent_again_and_each_other_one_is_r
 
     async def alter(entries: Iterable[EntityAlteration]) -> list[AlterationResult]:
         requests.append([entry.entity for entry in entries])
-        return [AlterationResult(entity, code, "why") for entity, code in next(answers)]
+        return [AlterationResult(entity, code, "why") for entity, code in next(responses)]
 
     batch = [EntityAlteration(entity, {"producer_byte_rate": 1.0}) for entity in (ALICE, BOB)]
     rejections = await alter_again(

@@ -14,7 +14,7 @@ def shown(large: LargeFamilies, name: str, series: Series, kept: int = 1) -> Met
 
 def test_rest_does_not_decrease_when_idle_buckets_are_dropped() -> None:
     large = LargeFamilies()
-    series = {(f"user-{number}", "app"): 5.0 for number in range(MAX_SERIES + 3)}
+    series: Series = {(f"user-{number}", "app"): 5.0 for number in range(MAX_SERIES + 3)}
     rests = []
     for _ in range(2):
         family = shown(large, "throttle_seconds", series, kept=0)
