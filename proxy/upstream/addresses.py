@@ -11,6 +11,15 @@ def split_address(text: str) -> tuple[str, int]:
     return match[1] or match[2], int(match[3])
 
 
+def is_address(text: str) -> bool:
+    """Whether split_address() can read the text."""
+    try:
+        split_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def join_address(host: str, port: int | str) -> str:
     """HOST:PORT, as split_address() reads it; `port` may be words, such as `any free port`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -67,7 +68,8 @@ class ClusterRefresh:
         self.problem = "the cluster has not been asked yet"
         """Why the last metadata request failed; empty if it succeeded."""
         self._name: Final = name
-        self.cluster_access: Final = cluster_access
+        self.cluster_access: Final = replace(cluster_access, known=self._known_brokers)
+        """How other parts connect to the cluster, too."""
         self._changed: Final = changed
         self._seen: Final = seen
         self._may_ask: Final = may_ask
@@ -328,12 +330,14 @@ class ClusterRefresh:
     async def _connected(self) -> BrokerConnection:
         if self._broker is not None:
             return self._broker
-        known = [(node.host, node.port) for node in self.view.nodes.values()]
         cluster = self.cluster_access
-        addresses = list(dict.fromkeys([*known, *cluster.bootstrap]))
-        addresses.sort(key=lambda address: address == self._failed)
+        addresses = sorted(cluster.addresses, key=lambda address: address == self._failed)
         self._broker = await connect_to_any(addresses, cluster.access, cluster.connect_seconds, _check)
         return self._broker
+
+    def _known_brokers(self) -> list[tuple[str, int]]:
+        """The brokers of the view."""
+        return [(node.host, node.port) for node in self.view.nodes.values()]
 
     def _disconnect(self) -> None:
         if self._broker is not None:

@@ -17,7 +17,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from proxy.errors import BadResponse, UpstreamUnavailable
-from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
+from proxy.upstream.broker_connection import BrokerConnection, Check, connect_to_any
 from proxy.upstream.cluster_access import ClusterAccess
 
 AUDIT_DAYS: Final = 30
@@ -55,9 +55,16 @@ async def prepare_topic(cluster: ClusterAccess, topic: str, *, create: bool, pla
 
     Raises UpstreamUnavailable if it does not exist, cannot be created or is unfit; OSError or EOFError.
     """
-    async with asyncio.timeout(cluster.connect_seconds * (len(cluster.bootstrap) + 2) + CREATE_SECONDS):
-        async with _connection(cluster.bootstrap, cluster) as broker:
-            found, metadata = await _look_up(broker, topic)
+    seen: list[tuple[MetadataResponseTopic, MetadataResponse]] = []
+
+    async def look_up(broker: BrokerConnection) -> None:
+        seen.append(await _look_up(broker, topic))
+
+    addresses = cluster.addresses
+    async with asyncio.timeout(cluster.connect_seconds * (len(addresses) + 2) + CREATE_SECONDS):
+        # A broker that hangs accepts connections, so the first one that responds is used.
+        async with _connection(addresses, cluster, look_up) as broker:
+            found, metadata = seen[-1]
             if found.error_code == ErrorCode.unknown_topic_or_partition and create:
                 controller = [(node.host, int(node.port)) for node in metadata.brokers]
                 preferred = [
@@ -80,9 +87,9 @@ async def prepare_topic(cluster: ClusterAccess, topic: str, *, create: bool, pla
 
 @asynccontextmanager
 async def _connection(
-    addresses: Sequence[tuple[str, int]], cluster: ClusterAccess
+    addresses: Sequence[tuple[str, int]], cluster: ClusterAccess, check: Check | None = None
 ) -> AsyncIterator[BrokerConnection]:
-    broker = await connect_to_any(addresses, cluster.access, cluster.connect_seconds)
+    broker = await connect_to_any(addresses, cluster.access, cluster.connect_seconds, check)
     try:
         yield broker
     finally:

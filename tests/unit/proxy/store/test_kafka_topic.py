@@ -47,9 +47,16 @@ def store() -> QuotaStore:
 
 
 @pytest.fixture
-async def follow(store: QuotaStore) -> AsyncIterator[Follow]:
-    """Starts to follow a broker's topic, until the end of the test."""
+async def tasks() -> AsyncIterator[Tasks]:
+    """Tasks that end with the test."""
     tasks = Tasks()
+    yield tasks
+    await tasks.cancel()
+
+
+@pytest.fixture
+async def follow(store: QuotaStore, tasks: Tasks) -> AsyncIterator[Follow]:
+    """Starts to follow a broker's topic, until the end of the test."""
     started: list[KafkaTopic] = []
 
     def start(broker: LogBroker) -> KafkaTopic:
@@ -77,6 +84,18 @@ async def test_changes_are_rejected_until_the_topic_is_loaded(store: QuotaStore)
     topic = KafkaTopic(ClusterAccess((("127.0.0.1", 1),), 1.0), "quotas", store, Tasks())
     with pytest.raises(StoreUnavailable):
         await topic.append([(PLACE, SETTING)])
+
+
+async def test_the_brokers_of_the_settings_may_all_have_been_replaced(
+    broker: LogBroker, store: QuotaStore, tasks: Tasks
+) -> None:
+    cluster = ClusterAccess((("127.0.0.1", 1),), 5.0, known=lambda: [broker.address])
+    topic = KafkaTopic(cluster, broker.topic, store, tasks)
+    tasks.start(topic.run())
+    await is_loaded(topic)
+    await topic.append([(PLACE, SETTING)])
+    assert quota(store) == 5.0
+    await topic.close()
 
 
 async def test_a_missing_topic_is_created(follow: Follow) -> None:

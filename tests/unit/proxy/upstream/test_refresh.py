@@ -66,6 +66,15 @@ async def test_partitions_are_not_asked_for_unless_wanted(broker: MetadataBroker
     assert view.topic_name(ORDERS.bytes) == ""
 
 
+async def test_other_parts_connect_to_the_brokers_of_the_metadata_too(
+    broker: MetadataBroker, watch: Watch
+) -> None:
+    assert watch.refresh.cluster_access.addresses == [broker.address]
+    broker.others = {1: ("kafka-1", 9092), 2: ("kafka-2", 9092)}
+    await watch.next()
+    assert watch.refresh.cluster_access.addresses == [("kafka-1", 9092), ("kafka-2", 9092), broker.address]
+
+
 async def test_wanted_partitions_are_there_at_once(broker: MetadataBroker, watch: Watch) -> None:
     await watch.next()
     watch.refresh.want_partitions = True

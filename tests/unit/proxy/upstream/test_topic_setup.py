@@ -1,5 +1,6 @@
 """prepare_topic(): which topics are fit for the proxy; creating them is tested on real brokers."""
 
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -76,6 +77,19 @@ async def test_a_store_of_two_partitions_has_no_order() -> None:
     async with MetadataBroker() as broker:
         with pytest.raises(UpstreamUnavailable, match="2 partitions"):
             await prepare(broker, STORE)
+
+
+async def test_a_broker_that_hangs_is_not_the_only_one_asked() -> None:
+    async with MetadataBroker() as hung, MetadataBroker() as broker:
+        hung.silent = True
+        cluster = ClusterAccess((hung.address, broker.address), 0.2)
+        found: object = None
+        while found is None:
+            # On a busy machine the other one may be too slow, too.
+            with suppress(UpstreamUnavailable):
+                found = await prepare_topic(cluster, "orders", create=False, plan=MANY)
+        assert found == ORDERS
+        assert hung.asked
 
 
 async def test_no_broker() -> None:
