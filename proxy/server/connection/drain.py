@@ -9,6 +9,10 @@ DRAIN_CALLS: Final = 25
 """Half a second, in which requests with acks=0 that are already in the sockets' buffers are read."""
 QUIET_SECONDS: Final = 0.1
 """A client that has sent nothing for this long is not in the middle of sending."""
+ACTIVE_SECONDS: Final = 1.0
+"""A client from which or for which nothing has come for this long does not send its next request soon."""
+REQUEST_CALLS: Final = 5
+"""A tenth of a second, in which an active client sends its next request."""
 GENTLE_SECONDS: Final = 0.25
 """How long a client may take to close its side after the proxy has closed its own."""
 SLOW_SECONDS: Final = 0.25
@@ -19,11 +23,12 @@ SLOW_SECONDS: Final = 0.25
 class Drain:
     """The shutdown of one connection; called() counts the polls, one every DRAIN_POLL_SECONDS."""
 
-    __slots__ = ("_blocked", "_calls")
+    __slots__ = ("_blocked", "_calls", "_request_calls")
 
     def __init__(self) -> None:
         self._calls = 0
         self._blocked = False
+        self._request_calls = 0
 
     def called(self, blocked: bool) -> None:
         """Count a poll, unless `blocked`: the broker accepts no bytes, so the client could not be read."""
@@ -38,6 +43,14 @@ class Drain:
     def quiet(self, silent_seconds: float) -> bool:
         """Whether a client that has been silent for this long has no bytes in flight."""
         return not self._blocked and silent_seconds >= QUIET_SECONDS
+
+    def awaits_request(self, silent_seconds: float) -> bool:
+        """Count a poll at which the client has no outstanding request; whether to wait for its next one.
+
+        `silent_seconds`: for how long nothing has come from the client or for it.
+        """
+        self._request_calls += 1
+        return self._request_calls <= REQUEST_CALLS and silent_seconds < ACTIVE_SECONDS
 
 
 def close_gently(client: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:

@@ -1,10 +1,10 @@
-"""Finds out whether a peer has closed its connection while nothing is read from it, which the event loop does
-not notice.
-"""
+"""Finds out what a peer has done while nothing is read from it, which the event loop does not notice."""
 
 import asyncio
 import os
 import socket
+from fcntl import ioctl
+from termios import FIONREAD
 from typing import Final
 
 TCP_INFO: Final = getattr(socket, "TCP_INFO", -1)
@@ -27,3 +27,14 @@ def hung_up(transport: asyncio.Transport) -> bool:
     except OSError:
         return False
     return state in _CLOSED_STATES
+
+
+def has_sent(transport: asyncio.Transport) -> bool:
+    """Whether bytes of the peer wait in the socket. Over TLS, some may wait elsewhere."""
+    plain = transport.get_extra_info("socket")
+    if plain is None or plain.fileno() < 0:
+        return False
+    try:
+        return any(ioctl(plain.fileno(), FIONREAD, bytes(4)))
+    except OSError:
+        return False

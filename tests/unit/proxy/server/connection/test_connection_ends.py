@@ -22,6 +22,7 @@ from proxy.relay.inflight import FREE_IN_FLIGHT, InFlightRoom
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
+from proxy.server.connection.drain import REQUEST_CALLS
 from tests.support.messages.kio_messages import framed, request_frame, request_type
 from tests.support.stories.connections import new_connection
 from tests.support.stories.relays import unlimited_relay
@@ -164,8 +165,9 @@ def aborted(host: Host) -> None:
 
 
 def drained(host: Host) -> None:
-    for connection in list(host.open):
-        connection.session.drain(0.0)
+    for _ in range(REQUEST_CALLS + 1):
+        for connection in list(host.open):
+            connection.session.drain(0.0)
 
 
 @pytest.mark.parametrize(

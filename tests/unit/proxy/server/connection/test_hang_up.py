@@ -5,7 +5,8 @@ import socket
 
 import pytest
 
-from proxy.server.connection.hang_up import TCP_INFO, hung_up
+from proxy.server.connection.hang_up import TCP_INFO, has_sent, hung_up
+from tests.support.waiting import reached
 
 
 @pytest.mark.skipif(TCP_INFO < 0, reason="only Linux tells the state of a socket")
@@ -15,7 +16,9 @@ async def test_a_peer_that_has_closed() -> None:
         ours, _ = listening.accept()
     transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=ours)
     transport.pause_reading()
+    assert not has_sent(transport)
     theirs.sendall(b"unread")
+    await reached(lambda: has_sent(transport), "the bytes")
     assert not hung_up(transport)
     theirs.close()
     # On the loopback, the end is there as soon as close() returns.
@@ -29,3 +32,4 @@ async def test_what_is_no_socket_has_not_hung_up() -> None:
             return None
 
     assert not hung_up(NoSocket())
+    assert not has_sent(NoSocket())
