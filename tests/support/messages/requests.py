@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any, Final
@@ -167,15 +167,23 @@ def delete_topic(name: str) -> Any:
 
 def batches(records: bytes) -> list[tuple[float, int]]:
     """The time (s) of the last record and the size of each whole batch of a Fetch response (magic 2)."""
-    found = []
+    return [(int.from_bytes(batch[35:43], "big") / 1000, len(batch)) for batch in whole_batches(records)]
+
+
+def leader_epochs(records: bytes) -> list[int]:
+    """The leader epoch in which each whole batch of a Fetch response was appended."""
+    return [int.from_bytes(batch[12:16], "big") for batch in whole_batches(records)]
+
+
+def whole_batches(records: bytes) -> Iterator[bytes]:
+    """The batches of a Fetch response, without the part of a batch at its end."""
     at = 0
     while at + BATCH_HEADER <= len(records):
         size = int.from_bytes(records[at + 8 : at + 12], "big") + 12
         if at + size > len(records):
             break
-        found.append((int.from_bytes(records[at + 35 : at + 43], "big") / 1000, size))
+        yield records[at : at + size]
         at += size
-    return found
 
 
 def next_offset(records: bytes) -> int:
