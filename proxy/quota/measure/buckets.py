@@ -1,8 +1,10 @@
 """Buckets: the buckets of one quota key, by user and client id (KIP-55) or by address (KIP-612).
 
-A look-up is one dict access, or none if the connection has used its bucket before.
+A look-up takes two dict accesses, or none if the connection has used its bucket before. Clients choose client
+ids, so there may be very many buckets, and no step walks all of them unless a quota changes.
 """
 
+from heapq import heappop, heappush
 from typing import Final, final
 
 from proxy.quota.identity import CachedLookup, Identity, Names
@@ -10,7 +12,7 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import SOURCED_KEYS, SourcedLimit
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.table import LimitChange
-from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket
 from proxy.quota.measure.rate_rule import RateRule
 
 BUCKETS_AT_MOST: Final = 1 << 17
@@ -19,10 +21,15 @@ bounded: if there are more, the least recently used buckets are dropped.
 """
 NAME_BYTES_AT_MOST: Final = 32 << 20
 """Bytes of the names of one quota key's buckets, with the same effect: names of users may be long."""
-_ROOM: Final = 8
-"""One in this many buckets is dropped at a time, because finding the least recently used ones sorts all."""
-_RESOLVED_AT_MOST: Final = 1 << 18
-"""Number of cached look-ups. If there are more, the cache is cleared. Clients choose their client ids."""
+EXAMINED_AT_MOST: Final = 64
+"""The buckets of which one is dropped for a new one: to examine all would make other connections wait."""
+FORGOTTEN_AT_MOST: Final = 2048
+"""The idle buckets that are dropped at a time, for the same reason."""
+_RESOLVED_AT_MOST: Final = 1 << 17
+"""Number of cached look-ups. Each further one replaces the oldest."""
+
+ClientNames = tuple[str, str, str]
+"""A user, a client id and an address; those that do not apply are empty."""
 
 
 @final
@@ -49,18 +56,24 @@ class Buckets:
         self.key: Final = key
         self._limits = limits
         self._rule = rule
-        self._buckets: Final[dict[tuple[str, str, str], Bucket]] = {}
+        self._buckets: Final[dict[ClientNames, Bucket]] = {}
         """The buckets by the user, client id and address that they carry."""
         self._name_bytes = 0
-        self._resolved: Final[dict[tuple[str, str, str], Bucket]] = {}
-        """The buckets by the user, client id and address of the client."""
-        self._unlimited: Final[set[tuple[str, str, str]]] = set()
-        """Clients without a limit, in the same form."""
-        self._generation = 0
-        """Incremented when entries of those two are removed; a look-up cached on an Identity is of one
-        generation.
+        self._oldest: Final[list[tuple[float, ClientNames]]] = []
+        """A heap with an entry for each bucket: the time before which it is not dropped for another one. That
+        was its last use when the entry was made, or the time at which its debt will be paid.
         """
-        self._sourced: Final[set[tuple[str, str, str]]] = set()
+        self._resolved: Final[dict[ClientNames, ClientNames | None]] = {}
+        """The names that the bucket of a client carries, by those of the client; None: it has no limit."""
+        self._resolved_order: Final[list[ClientNames]] = []
+        """The keys in the order in which they were added, in a ring."""
+        self._resolved_next = 0
+        """The place in the ring of the key that is replaced next."""
+        self._generation = 0
+        """Incremented when buckets are dropped, or clients may have others; a look-up cached on an Identity
+        is of one generation.
+        """
+        self._sourced: Final[set[ClientNames]] = set()
         """Buckets whose limit comes from the limit source."""
         self._others: Final[list[Buckets]] = []
         """The buckets of the same quota with the other scope."""
@@ -80,12 +93,12 @@ class Buckets:
         """
         self._others.append(others)
 
-    def _inherit(self, names: tuple[str, str, str], bucket: Bucket, now: float) -> None:
+    def _inherit(self, names: ClientNames, bucket: Bucket, now: float) -> None:
         found = [others._buckets[names] for others in self._others if names in others._buckets]
         if found:
             bucket.inherit(found, now)
 
-    def _configure(self, names: tuple[str, str, str], bucket: Bucket, limit: float, now: float) -> None:
+    def _configure(self, names: ClientNames, bucket: Bucket, limit: float, now: float) -> None:
         returns = bucket.whole_limit == UNLIMITED and limit != UNLIMITED
         bucket.configure(limit, self._rule, now)
         if returns:
@@ -106,26 +119,38 @@ class Buckets:
             cached = _CachedBucket(self, who.cached)
             who.cached = cached
         client = (who.principal, who.client_id, "")
-        bucket = self._resolved.get(client)
-        if bucket is None and client not in self._unlimited:
-            bucket = self._resolve(client, now)
-            if client not in self._resolved and client not in self._unlimited:
-                return bucket
+        bucket = self._find(client, now)
+        if client not in self._resolved:
+            return bucket
         cached.bucket = bucket
         cached.generation = self._generation
         return bucket
 
     def find_ip(self, address: str, now: float) -> Bucket | None:
         """The bucket of an address in canonical spelling; None if it has no limit."""
-        client = ("", "", address)
-        if not self.any or client in self._unlimited:
-            return None
-        bucket = self._resolved.get(client)
-        return self._resolve(client, now) if bucket is None else bucket
+        return self._find(("", "", address), now) if self.any else None
 
-    def _resolve(self, client: tuple[str, str, str], now: float) -> Bucket | None:
-        if len(self._resolved) + len(self._unlimited) >= _RESOLVED_AT_MOST:
-            self._forget_resolved()
+    def _find(self, client: ClientNames, now: float) -> Bucket | None:
+        if client in self._resolved:
+            names = self._resolved[client]
+            bucket = None if names is None else self._buckets.get(names)
+            if names is None or bucket is not None:
+                return bucket
+        return self._resolve(client, now)
+
+    def _remember(self, client: ClientNames, names: ClientNames | None) -> None:
+        """Cache a look-up."""
+        resolved, order = self._resolved, self._resolved_order
+        if client not in resolved:
+            if len(order) < _RESOLVED_AT_MOST:
+                order.append(client)
+            else:
+                resolved.pop(order[self._resolved_next], None)
+                order[self._resolved_next] = client
+                self._resolved_next = (self._resolved_next + 1) % _RESOLVED_AT_MOST
+        resolved[client] = names
+
+    def _resolve(self, client: ClientNames, now: float) -> Bucket | None:
         source = self._limits.source
         if source is not None and not client[2]:
             sourced = source.find(self.key, client[0], client[1], now)
@@ -134,15 +159,15 @@ class Buckets:
         names = self._names(client)
         limit = UNLIMITED if names is None else self._limit(names)
         if names is None or limit == UNLIMITED:
-            self._unlimited.add(client)
+            self._remember(client, None)
             return None
         bucket = self._buckets.get(names)
         if bucket is None:
             bucket = self._add(names, limit, now)
-        self._resolved[client] = bucket
+        self._remember(client, names)
         return bucket
 
-    def _add(self, names: tuple[str, str, str], limit: float, now: float) -> Bucket:
+    def _add(self, names: ClientNames, limit: float, now: float) -> Bucket:
         size = _size(names)
         while self._buckets and (
             len(self._buckets) >= BUCKETS_AT_MOST or self._name_bytes + size > NAME_BYTES_AT_MOST
@@ -160,21 +185,22 @@ class Buckets:
         if not bucket.observed:
             bucket.share(self.first_part, now)
         self._buckets[names] = bucket
+        heappush(self._oldest, (now, names))
         self._name_bytes += size
         self._inherit(names, bucket, now)
         return bucket
 
-    def _drop(self, names: tuple[str, str, str]) -> None:
+    def _drop(self, names: ClientNames) -> None:
+        """Drop a bucket whose entry in the heap has been removed."""
+        self._generation += 1
         del self._buckets[names]
         self._name_bytes -= _size(names)
         self._sourced.discard(names)
 
-    def _resolve_sourced(
-        self, client: tuple[str, str, str], sourced: SourcedLimit, now: float
-    ) -> Bucket | None:
+    def _resolve_sourced(self, client: ClientNames, sourced: SourcedLimit, now: float) -> Bucket | None:
         if sourced.limit == UNLIMITED or not self._limits.takes_sourced:
             if sourced.keep:
-                self._unlimited.add(client)
+                self._remember(client, None)
             return None
         names = (sourced.user, sourced.client_id, "")
         bucket = self._buckets.get(names)
@@ -184,16 +210,16 @@ class Buckets:
             self._configure(names, bucket, sourced.limit, now)
         self._sourced.add(names)
         if sourced.keep:
-            self._resolved[client] = bucket
+            self._remember(client, names)
         return bucket
 
-    def _names(self, client: tuple[str, str, str]) -> tuple[str, str, str] | None:
+    def _names(self, client: ClientNames) -> ClientNames | None:
         if client[2]:
             return client
         names = self._limits.bucket(self.key, client[0], client[1])
         return None if names is None else (names[0], names[1], "")
 
-    def _limit(self, names: tuple[str, str, str]) -> float:
+    def _limit(self, names: ClientNames) -> float:
         limits = self._limits
         if names in self._sourced and limits.source is not None and limits.takes_sourced:
             return self._buckets[names].whole_limit
@@ -204,7 +230,8 @@ class Buckets:
     def _forget_resolved(self) -> None:
         self._generation += 1
         self._resolved.clear()
-        self._unlimited.clear()
+        self._resolved_order.clear()
+        self._resolved_next = 0
 
     def configure(self, limits: Limits, rule: RateRule, now: float) -> None:
         """Set new limits. A bucket whose limit changes keeps its history."""
@@ -240,57 +267,58 @@ class Buckets:
             concerned = [client for client in self._resolved if _concerned(client, moved)]
             for client in concerned:
                 del self._resolved[client]
-            self._unlimited.difference_update(
-                [client for client in self._unlimited if _concerned(client, moved)]
-            )
 
     def live(self) -> list[Bucket]:
         """Every bucket that has a limit now."""
         return [bucket for bucket in self._buckets.values() if bucket.limit != UNLIMITED]
 
     def forget_idle(self, now: float) -> None:
-        """Drop the buckets that have not been used for an hour."""
-        idle = [names for names, bucket in self._buckets.items() if bucket.idle(now)]
-        for names in idle:
-            self._drop(names)
-        if not idle:
-            return
-        self._generation += 1
-        gone = [client for client, bucket in self._resolved.items() if bucket.idle(now)]
-        for client in gone:
-            del self._resolved[client]
+        """Drop buckets that have not been used for an hour, FORGOTTEN_AT_MOST at most."""
+        oldest = self._oldest
+        left = FORGOTTEN_AT_MOST
+        while left > 0 and oldest and oldest[0][0] <= now - IDLE_SECONDS:
+            left -= 1
+            names = heappop(oldest)[1]
+            bucket = self._buckets[names]
+            if bucket.idle(now):
+                self._drop(names)
+            else:
+                heappush(oldest, (_kept_until(bucket, now), names))
 
     def _make_room(self, now: float) -> None:
-        """Drop the least recently used buckets, an eighth of all; those with a debt only if there are not
-        enough others. A client whose debt is forgotten may send again: another one could make up client ids
-        to have it forgotten.
+        """Drop the least recently used bucket without a debt. A client whose debt is forgotten may send
+        again: another one could make up client ids to have it forgotten. If EXAMINED_AT_MOST buckets have
+        been used since, or have a debt, drop the one with the earliest time among these.
         """
-        room = max(len(self._buckets) // _ROOM, 1)
-        idle = _least_used(self._buckets, room)
-        idle = [names for names in idle if self._buckets[names].wait(now) <= 0.0]
-        if len(idle) <= room // 2:
-            without_debt = {names: each for names, each in self._buckets.items() if each.wait(now) <= 0.0}
-            idle = _least_used(without_debt if len(without_debt) >= room else self._buckets, room)
-        for names in idle:
-            self._drop(names)
-        self._generation += 1
-        self._resolved.clear()
+        oldest = self._oldest
+        kept: list[tuple[float, ClientNames]] = []
+        while oldest and len(kept) < EXAMINED_AT_MOST:
+            since, names = heappop(oldest)
+            bucket = self._buckets[names]
+            until = _kept_until(bucket, now)
+            if until <= min(since, now):
+                break
+            kept.append((until, names))
+        else:
+            first = min(kept)
+            kept.remove(first)
+            names = first[1]
+        self._drop(names)
+        for entry in kept:
+            heappush(oldest, entry)
 
 
-def _least_used(buckets: dict[tuple[str, str, str], Bucket], room: int) -> list[tuple[str, str, str]]:
-    """The names of the least recently used buckets, about `room` of them."""
-    used = sorted([bucket.last_used for bucket in buckets.values()])
-    before = used[min(room, len(used) - 1)]
-    names = [names for names, bucket in buckets.items() if bucket.last_used < before]
-    # All were used at the same time: any of them.
-    return names or list(buckets)[:room]
+def _kept_until(bucket: Bucket, now: float) -> float:
+    """The time at which a bucket was used last, or will have paid its debt."""
+    wait = bucket.wait(now)
+    return now + wait if wait > 0.0 else bucket.last_used
 
 
-def _size(names: tuple[str, str, str]) -> int:
+def _size(names: ClientNames) -> int:
     return len(names[0]) + len(names[1]) + len(names[2])
 
 
-def _concerned(client: tuple[str, str, str], moved: set[Names]) -> bool:
+def _concerned(client: ClientNames, moved: set[Names]) -> bool:
     """Whether one of these entities, none of them a default, may decide which bucket a client gets."""
     user, client_id, ip = client
     if ip:

@@ -4,7 +4,8 @@ from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
-from proxy.quota.measure.buckets import BUCKETS_AT_MOST, NAME_BYTES_AT_MOST, Buckets
+from proxy.quota.measure.bucket import IDLE_SECONDS
+from proxy.quota.measure.buckets import BUCKETS_AT_MOST, FORGOTTEN_AT_MOST, NAME_BYTES_AT_MOST, Buckets
 from proxy.quota.measure.rate_rule import RateRule
 from tests.support.stories.enforcement import enforcement
 
@@ -209,12 +210,37 @@ def test_any_is_set_while_an_entity_has_the_quota():
 
 def test_clients_that_are_not_idle_are_still_found_at_once_after_the_sweep():
     """A sweep that made every client look its quota up anew would cost all of them each minute."""
-    found = buckets(EACH_USER)
-    found.find(who("u"), 0.0)
+    source = Counting()
+    found = Buckets(KEY, Limits(EACH_USER, source=source), RULE)
+    found.find(who("w"), 0.0)
     used = found.find(who("v"), 0.0)
     used.record(1, 1000.0)
+    calls = source.calls
     found.forget_idle(3600.0)
-    assert list(found._resolved.values()) == [used]
+    assert names(found) == [("v", "", 1000.0)]
+    assert found.find(Identity("v", "c", "127.0.0.1"), 3600.0) is used
+    assert source.calls == calls
+
+
+def test_idle_buckets_are_dropped_some_at_a_time():
+    found = buckets(EACH_USER)
+    for number in range(FORGOTTEN_AT_MOST + 5):
+        found.find(who(str(number)), 0.0)
+    found.forget_idle(IDLE_SECONDS)
+    assert len(found.live()) == 5
+    found.forget_idle(IDLE_SECONDS)
+    assert found.live() == []
+
+
+def test_a_debt_is_not_idle():
+    found = buckets(EACH_USER)
+    owes = found.find(who(), 0.0)
+    owes.record(1000.0 * 2 * IDLE_SECONDS, 0.0)
+    for now in (IDLE_SECONDS, 1.5 * IDLE_SECONDS):
+        found.forget_idle(now)
+        assert found.live() == [owes]
+    found.forget_idle(3 * IDLE_SECONDS)
+    assert found.live() == []
 
 
 def test_names_that_clients_make_up_are_bounded():
@@ -246,17 +272,23 @@ def test_names_that_clients_make_up_do_not_have_a_debt_forgotten():
 
 
 def test_debts_are_forgotten_if_all_have_one():
+    """The smallest one of those that are examined."""
     each = buckets({QuotaEntity(None, DEFAULT): {KEY: 1.0}})
-    for number in range(BUCKETS_AT_MOST + 1):
-        each.find(who(client_id=str(number)), 0.0).record(1e6, 0.0)
-    assert len(each.live()) <= BUCKETS_AT_MOST
+    for number in range(BUCKETS_AT_MOST):
+        each.find(who(client_id=str(number)), 0.0).record(1e6 + number % 7, 0.0)
+    largest = each.find(who(client_id="6"), 0.0)
+    each.find(who(client_id="new"), 0.0).record(1e6, 0.0)
+    assert len(each.live()) == BUCKETS_AT_MOST
+    assert largest in each.live()
+    assert any(bucket.client_id == "new" for bucket in each.live())
 
 
 def test_room_is_made_among_buckets_of_one_moment():
+    """One for each new one: to drop many at once would stop the event loop."""
     each = buckets({QuotaEntity(None, None, DEFAULT): {KEY: 5.0}})
     for number in range(BUCKETS_AT_MOST + 1):
         each.find_ip(str(number), 0.0)
-    assert len(each.live()) <= BUCKETS_AT_MOST
+    assert len(each.live()) == BUCKETS_AT_MOST
     assert each.find_ip(str(number), 0.0) in each.live()
 
 
