@@ -1,20 +1,21 @@
 """Chargeback: what each tenant of a cluster pays; the amounts add up to the cluster's bill to the cent.
 
-A tenant's exact amount has more decimals than the currency. Each amount is rounded down to the cent, and the
-missing cents go to the tenants with the largest remainders. The bill of a cluster is its rounded exact sum.
+A tenant's exact amount has more decimals than the currency. The bill of a cluster is its rounded exact sum,
+and the amounts of its tenants are rounded so that they add up to it.
 """
 
 from decimal import Decimal
 from functools import reduce
 from typing import Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType
 
 from pipeline.inputs.prices import Prices, tiers
-from pipeline.schema import CHARGEBACK, MONEY, names
+from pipeline.schema import CHARGEBACK, names
 from pipeline.transforms.duplicates import HOURLY, with_hour
+from pipeline.transforms.largest_remainder import with_amount
 from pipeline.transforms.totals import total
 
 _GIB_PER_BYTE: Final = Decimal(1) / (1 << 30)
@@ -26,7 +27,8 @@ _EXACT: Final = DecimalType(30, 12)
 
 def chargeback(events: DataFrame, prices: Prices) -> DataFrame:
     """Turn deduplicated events into `schema.CHARGEBACK`."""
-    return to_the_cent(tenants(events), prices)
+    exact = tenants(events).withColumns({"exact": exact_amount(prices), "currency": F.lit(prices.currency)})
+    return with_amount(exact, ["cluster"], ["user", "client_id"]).select(*names(CHARGEBACK))
 
 
 def tenants(events: DataFrame) -> DataFrame:
@@ -41,42 +43,14 @@ def tenants(events: DataFrame) -> DataFrame:
     )
 
 
-def to_the_cent(tenants: DataFrame, prices: Prices) -> DataFrame:
-    """Add `currency` and `amount` to the tenants."""
-    exact = tenants.withColumn("exact", exact_amount(prices))
-    cut = exact.withColumn("cut", F.floor(F.col("exact") * 100).cast("bigint")).withColumn(
-        "remainder", F.col("exact") * 100 - F.col("cut")
-    )
-    everyone = Window.partitionBy("cluster")
-    bill = F.round(F.sum("exact").over(everyone) * 100).cast("bigint")
-    lacking = bill - F.sum("cut").over(everyone)
-    place = F.row_number().over(
-        everyone.orderBy(F.col("remainder").desc(), F.col("user"), F.col("client_id"))
-    )
-    ranked = cut.withColumns({"lacking": lacking, "place": place})
-    cents = F.col("cut") + F.when(F.col("place") <= F.col("lacking"), 1).otherwise(0)
-    return ranked.withColumns(
-        {
-            "currency": F.lit(prices.currency),
-            "amount": (cents.cast(DecimalType(20, 0)) / F.lit(100)).cast(MONEY),
-        }
-    ).select(*names(CHARGEBACK))
-
-
 def exact_amount(prices: Prices) -> Column:
     """The amount of a tenant with 12 decimals."""
     return reduce(Column.__add__, [cost.amount for cost in tier_costs(prices)]).cast(_EXACT)
 
 
-def cents(amount: str) -> Column:
-    """An amount with 2 decimals as a whole number of cents."""
-    return (F.col(amount) * 100).cast("bigint")
-
-
 class TierCost(NamedTuple):
     """The usage of a tenant within a tier of a price, and its cost. `item` is the key of the price file;
-    `is_first`:
-    whether it is the first tier of its price.
+    `is_first`: whether it is the first tier of its price.
     """
 
     item: str

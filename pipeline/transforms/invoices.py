@@ -1,18 +1,15 @@
-"""Invoices: the lines of each tenant's amount. The lines of a tenant add up to its amount to the cent.
-
-Each line's exact amount is rounded down to the cent, and the missing cents go to the lines with the largest
-remainders.
-"""
+"""Invoices: the lines of each tenant's amount. The lines of a tenant add up to its amount to the cent."""
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType
 
 from pipeline.inputs.prices import Prices
-from pipeline.schema import INVOICES, MONEY, names
-from pipeline.transforms.chargeback import cents, tier_costs
+from pipeline.schema import INVOICES, names
+from pipeline.transforms.chargeback import tier_costs
+from pipeline.transforms.largest_remainder import with_amount
 
 _TENANT: Final = ("cluster", "user", "client_id")
 
@@ -38,20 +35,10 @@ def invoices(charges: DataFrame, owners: DataFrame, prices: Prices) -> DataFrame
     )
     first = [place for place, cost in enumerate(tier_costs(prices), 1) if cost.is_first]
     billed = charges.select(
-        *_TENANT, "currency", cents("amount").alias("whole"), F.explode(lines).alias("of")
+        *_TENANT, "currency", F.col("amount").alias("charged"), F.explode(lines).alias("of")
     )
-    billed = billed.select(*_TENANT, "currency", "whole", "of.*")
+    billed = billed.select(*_TENANT, "currency", "charged", "of.*")
     billed = billed.where(F.col("line").isin(first) | (F.col("quantity") > 0))
-    cut = billed.withColumn("cut", F.floor(F.col("exact") * 100).cast("bigint"))
-    of_tenant = Window.partitionBy(*_TENANT)
-    remainder = F.col("exact") * 100 - F.col("cut")
-    ranked = cut.withColumns(
-        {
-            "lacking": F.col("whole") - F.sum("cut").over(of_tenant),
-            "place": F.row_number().over(of_tenant.orderBy(remainder.desc(), "line")),
-        }
-    )
-    whole = F.col("cut") + F.when(F.col("place") <= F.col("lacking"), 1).otherwise(0)
-    amount = (whole.cast(DecimalType(20, 0)) / F.lit(100)).cast(MONEY)
-    found = ranked.withColumn("amount", amount).join(F.broadcast(owners), [*_TENANT], "left")
+    found = with_amount(billed, _TENANT, ["line"], total=F.col("charged"))
+    found = found.join(F.broadcast(owners), [*_TENANT], "left")
     return found.select(*names(INVOICES))
