@@ -38,16 +38,13 @@ _MOST_STEPS: Final = 10_000
 """In an interval. A client that sends ten thousand times the limit needs no more to be replayed."""
 _NEARLY_ALL: Final = 0.9
 """If at least this part of the requests of an interval wait, it contains no burst."""
-_LEAST_OF_TRIED: Final = 0.95
-_MOST_OF_TRIED: Final = 1.25
-"""Between these parts of the tried limit, a measured limit is taken as the tried one. It is slightly too
-high, because the first throttled request waits only for what the bucket lacks.
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The sums of one connection: seconds, bytes, requests, throttled requests, and seconds waited."""
+    """What a tenant sent in an interval at one place. The numbers are those of each of its connections:
+    seconds, bytes, requests, throttled requests, and seconds waited.
+    """
 
     start: float
     length: float
@@ -55,6 +52,8 @@ class Interval:
     requests: float
     throttled: float
     throttle_seconds: float
+    connections: int = 1
+    """How many connections send in the interval."""
     idle: float = 0.0
     """The seconds from the start of the interval until throttling begins, or until the last wait of the
     previous interval is over.
@@ -88,53 +87,6 @@ def connections_of(throttled: float, throttle_ms: float, interval_ms: float) -> 
 def always_waits(interval: Interval) -> bool:
     """Whether nearly every request waits, so that no burst is in the interval."""
     return interval.throttled >= interval.requests * _NEARLY_ALL
-
-
-def throttled_rate(intervals: Sequence[tuple[Interval, int]], tried: float) -> float:
-    """Estimate the limit in bytes/s that throttled a tenant; 0.0 if none did.
-
-    A throttled tenant receives its bytes at the rate of the limit. Intervals in which every request waited
-    give the best estimate, because requests differ in size. An estimate near the `tried` limit is taken as
-    that limit.
-    """
-    waiting = [each for each in intervals if each[0].throttled > 0 and each[0].throttle_seconds > 0]
-    full = [each for each in waiting if always_waits(each[0])]
-    size = sum(each.size * each.throttled / each.requests * each.waiting for each, _ in full or waiting)
-    seconds = sum(each.throttle_seconds for each, _ in full or waiting)
-    if seconds <= 0 or size <= 0:
-        return 0.0
-    limit = size / seconds
-    return tried if _is_near(limit, tried) else limit
-
-
-@dataclass(frozen=True, slots=True)
-class ThrottledRates:
-    """The limit in bytes/s that throttled each sender, 0.0 if none did. `in_force`: whether they are parts of
-    the tried limit.
-    """
-
-    of_senders: list[float]
-    in_force: bool
-
-
-def throttled_rates(
-    senders: Sequence[Sequence[tuple[Interval, int]]], tried: float, *, together: bool
-) -> ThrottledRates:
-    """Estimate the limits that throttled the senders of a bucket.
-
-    `together`: they send at several brokers or proxies, each of which has a part of the limit. Parts that
-    add up to nearly the tried limit are taken as parts of it.
-    """
-    if not together:
-        return ThrottledRates([throttled_rate(each, tried) for each in senders], in_force=False)
-    parts = [throttled_rate(each, math.inf) for each in senders]
-    if not _is_near(sum(parts), tried):
-        return ThrottledRates(parts, in_force=False)
-    return ThrottledRates([part * tried / sum(parts) for part in parts], in_force=True)
-
-
-def _is_near(limit: float, tried: float) -> bool:
-    return _LEAST_OF_TRIED <= limit / tried <= _MOST_OF_TRIED
 
 
 def lay_out(

@@ -9,7 +9,7 @@ from typing import Any, Final, final
 import pandas as pd
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pipeline.transforms.replay.layout import Interval, Step, connections_of
+from pipeline.transforms.replay.layout import Interval, connections_of
 from pipeline.transforms.replay.turns import take_turns
 from pipeline.transforms.totals import LARGEST
 from proxy.quota.identity import Identity
@@ -34,6 +34,8 @@ AFTER: Final = StructType(
         StructField("rejected_bytes", LongType()),
     ]
 )
+NumberedStep = tuple[float, float, int]
+"""A step, and the number of its interval."""
 Row = tuple[str, str, str, int, int, int, int]
 """A row of AFTER without the cluster."""
 _ON_TIME: Final = 1e-6
@@ -44,20 +46,20 @@ _ON_TIME: Final = 1e-6
 class Connection:
     """One client connection: what it sends, and the earliest time of each step."""
 
-    def __init__(self, who: Identity, steps: Iterator[Step]) -> None:
+    def __init__(self, who: Identity, steps: Iterator[NumberedStep]) -> None:
         """`steps` is an iterator, because the steps of a year do not fit into memory."""
         self.who: Final = who
         self._steps: Final = steps
-        self.next: Step | None = next(steps, None)
+        self.next: NumberedStep | None = next(steps, None)
         self.rejected_bytes = 0
         self._throttle_seconds = 0.0
         self._delayed_bytes = 0.0
         self._late_seconds = 0.0
 
-    def sent(self, now: float, wait: float) -> Step | None:
+    def sent(self, now: float, wait: float) -> NumberedStep | None:
         """Record that the current step was sent now and throttled for `wait` seconds; return the next one."""
         assert self.next is not None
-        due, size = self.next
+        due, size, _ = self.next
         if now - due > _ON_TIME:
             self._delayed_bytes += size
             self._late_seconds = max(self._late_seconds, now - due)
@@ -106,13 +108,13 @@ def after_table(rows: Any, found: Sequence[Row]) -> Any:
     return pd.DataFrame([(cluster, *row) for row in found], columns=AFTER.names)
 
 
-def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
-    """Return, for each interval in order, the sums of one connection and how many connections send.
+def intervals_of(tenant: Any, base: int) -> list[Interval]:
+    """Return the intervals of a tenant at one place, in order.
 
     `tenant` has `interval_start_ms`, `interval_ms` and SUMS; times are relative to `base` (ms).
     """
     columns = [tenant[name].tolist() for name in ("interval_start_ms", "interval_ms", *SUMS)]
-    found: list[tuple[Interval, int]] = []
+    found: list[Interval] = []
     for start, length, size, requests, throttled, waited in zip(*columns, strict=True):
         count = connections_of(throttled, waited, length)
         interval = Interval(
@@ -122,8 +124,9 @@ def intervals_of(tenant: Any, base: int) -> list[tuple[Interval, int]]:
             max(requests / count, 1.0),
             throttled / count,
             waited / 1000 / count,
+            count,
         )
-        found.append((interval, count))
+        found.append(interval)
     return take_turns(found)
 
 

@@ -11,7 +11,7 @@ Events do not have the charges of `request_percentage`, `controller_mutation_rat
 and their `after_` columns are null.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any, Final
 
@@ -24,21 +24,19 @@ from pipeline.inputs.quota_file import BROKER, QuotaSet
 from pipeline.schema import REPLAY, names
 from pipeline.transforms.buckets import APIS, charged, with_buckets
 from pipeline.transforms.replay.broker import rejected
-from pipeline.transforms.replay.layout import AS_THEY_CAME, AT_ONCE, Interval, Step, lay_out, throttled_rates
 from pipeline.transforms.replay.played import (
     AFTER,
     PLACE,
     STATE,
     STEP_SECONDS,
     SUMS,
-    Connection,
     Row,
     after_table,
     has_places,
     intervals_of,
     play,
 )
-from pipeline.transforms.replay.sequence import in_sequence
+from pipeline.transforms.replay.senders import Sender, connections
 from pipeline.transforms.replay.topics import replay_topics, replayed_topics
 from pipeline.transforms.totals import total
 from proxy.quota.engine import QuotaEngine
@@ -134,13 +132,14 @@ def simulate(rows: Any, quotas: QuotaSet) -> list[Row]:
     engine = QuotaEngine([KIND.build()])
     engine.configure(quotas.limits(), 0.0)
     quota = str(rows["bucket_quota"].iloc[0])
-    connections = _connections(rows, quotas.burst_seconds)
+    found = connections([*_senders(rows)], quotas.burst_seconds, together=has_places(rows))
+    sending = [connection for _, connection in found]
 
     def charge(place: int, size: float, now: float) -> float:
-        return _charge(engine, quota, round(size), connections[place].who, now)
+        return _charge(engine, quota, round(size), sending[place].who, now)
 
-    play(connections, charge)
-    return [connection.row(quota) for connection in connections]
+    play(sending, charge)
+    return [connection.row(quota) for connection in sending]
 
 
 def _charge(engine: QuotaEngine, quota: str, size: int, who: Identity, now: float) -> float:
@@ -174,40 +173,10 @@ def nobody_waits(rows: Any, quotas: QuotaSet) -> bool:
     return bool(highest["rate"] <= room and 2 * highest["step"] <= room * quotas.burst_seconds)
 
 
-def _connections(rows: Any, burst_seconds: float) -> list[Connection]:
-    """Return each tenant's connections: as many as waited at the same time."""
+def _senders(rows: Any) -> Iterator[Sender]:
+    """Yield what each tenant sent at each place, by API."""
     rows = rows.sort_values("interval_start_ms", kind="stable")
     base = int(rows["interval_start_ms"].iloc[0])
     limit = float(rows["limit"].iloc[0])
-    connections: list[Connection] = []
-    senders = [
-        ((user, client_id), intervals_of(found, base))
-        for (*_, user, client_id, _), found in rows.groupby([*PLACE, "user", "client_id", "api"], sort=False)
-    ]
-    rates = throttled_rates([intervals for _, intervals in senders], limit, together=has_places(rows))
-    for ((user, client_id), intervals), was in zip(senders, rates.of_senders, strict=True):
-        eager = AT_ONCE if was == limit or rates.in_force else AS_THEY_CAME
-        intervals = in_sequence(intervals, was, burst_seconds)
-        for place in range(max(max(each.places) for each, _ in intervals) + 1):
-            # Senders that share the limit take turns: larger steps would get more of it.
-            steps = _steps(intervals, place, was if rates.in_force else limit, was, eager, burst_seconds)
-            # A bucket divides its debt among connections, each of which is an Identity of its own.
-            connections.append(Connection(Identity(user, client_id, ""), steps))
-    return connections
-
-
-def _steps(
-    intervals: Sequence[tuple[Interval, int]],
-    place: int,
-    limit: float,
-    was: float,
-    eager: float,
-    burst_seconds: float,
-) -> Iterator[Step]:
-    """Yield the steps of the connection with the number `place` of a tenant; it skips intervals in
-    which others send.
-    """
-    for interval, count in intervals:
-        if place in interval.places:
-            per_step = max(limit * STEP_SECONDS / count, 1.0)
-            yield from lay_out(interval, was / interval.waiting, eager, burst_seconds, per_step)
+    for (*_, user, client_id, _), found in rows.groupby([*PLACE, "user", "client_id", "api"], sort=False):
+        yield Sender(user, client_id, intervals_of(found, base), limit)

@@ -6,21 +6,18 @@ If each interval began with its own requests, the bucket would fill after each w
 that have waited.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from pipeline.transforms.replay.layout import Interval, always_waits
 
-Intervals = Sequence[tuple[Interval, int]]
-"""The sums of one connection in each interval, in order, and the number of connections."""
 _SAME: Final = 1e-6
 """Seconds by which times may differ that are meant to be equal."""
 
 
-def in_sequence(intervals: Intervals, limit: float, burst_seconds: float) -> list[tuple[Interval, int]]:
-    """Return the intervals of a tenant with `idle`, `continues_burst` and `sending`.
+def in_sequence(intervals: Sequence[Interval], limit: float, burst_seconds: float) -> list[Interval]:
+    """Return the intervals of a tenant, in order, with `idle`, `continues_burst` and `sending`.
 
     `limit`: the tenant's limit in bytes/s, 0.0 if none is known. `burst_seconds`: the content of a full
     bucket, in seconds at the limit.
@@ -28,28 +25,49 @@ def in_sequence(intervals: Intervals, limit: float, burst_seconds: float) -> lis
     found = [*intervals]
     if limit <= 0:
         return found
-    for place in range(len(found) - 2, -1, -1):
-        (interval, count), (following, following_count) = found[place], found[place + 1]
+    # From the last to the first: where an interval begins depends on where the following one does.
+    for place in reversed(range(len(found) - 1)):
+        interval, following = found[place : place + 2]
         if _burst_goes_on(interval, following):
-            free_seconds = following.size * following_count / limit - following.throttle_seconds
-            if free_seconds < burst_seconds:
-                following = replace(following, continues_burst=True)
-                found[place + 1] = following, following_count
-                sending = _burst_seconds(
-                    interval.size * count / limit, free_seconds, following, burst_seconds
-                )
-                found[place] = replace(interval, sending=min(sending, interval.length)), count
+            found[place : place + 2] = _split_burst(interval, following, limit, burst_seconds)
         elif _throttling_goes_on(interval, following):
-            begins = place == 0 or not _throttling_goes_on(found[place - 1][0], interval)
+            begins = place == 0 or not _throttling_goes_on(found[place - 1], interval)
             if begins or always_waits(interval):
-                seconds = interval.throttle_seconds
-                if not begins:
-                    # With what was refilled before each request, because the client was late.
-                    seconds = max(seconds, interval.size * count / limit)
-                late = following.idle if count == following_count and always_waits(following) else 0.0
-                idle = following.start - interval.start + late - seconds
-                found[place] = replace(interval, idle=max(min(idle, interval.length), 0.0)), count
+                found[place] = _until_following(interval, following, limit, begins=begins)
     return found
+
+
+def _split_burst(
+    interval: Interval, following: Interval, limit: float, burst_seconds: float
+) -> tuple[Interval, Interval]:
+    """Set `sending` and `continues_burst` of an interval without waits, and of the following one, if a burst
+    began in the first one and ended in the second.
+    """
+    # What passes at the beginning of the following interval, in seconds at the limit.
+    free_seconds = following.size * following.connections / limit - following.throttle_seconds
+    if free_seconds >= burst_seconds:
+        return interval, following
+    sent = interval.size * interval.connections / limit
+    # What a full bucket has beyond that, less what is refilled meanwhile, was used before.
+    lacks = min(burst_seconds - free_seconds + following.idle, burst_seconds)
+    # If less was sent, other clients of the bucket, or earlier intervals, have used a part of the content.
+    sending = min(sent - lacks, interval.length) if lacks <= sent else interval.length
+    return replace(interval, sending=sending), replace(following, continues_burst=True)
+
+
+def _until_following(interval: Interval, following: Interval, limit: float, *, begins: bool) -> Interval:
+    """Set `idle` so that the waits of the interval end where throttling begins in the following one.
+
+    `begins`: whether throttling begins in the interval, and did not begin in an earlier one.
+    """
+    seconds = interval.throttle_seconds
+    if not begins:
+        # With what was refilled before each request, because the client was late.
+        seconds = max(seconds, interval.size * interval.connections / limit)
+    end = following.start - interval.start
+    if interval.connections == following.connections and always_waits(following):
+        end += following.idle
+    return replace(interval, idle=max(min(end - seconds, interval.length), 0.0))
 
 
 def _throttling_goes_on(interval: Interval, following: Interval) -> bool:
@@ -66,15 +84,3 @@ def _burst_goes_on(interval: Interval, following: Interval) -> bool:
     """Whether throttling begins in the following interval, at once after one in which nothing waits."""
     adjacent = following.start <= interval.start + interval.length + _SAME
     return adjacent and interval.throttle_seconds <= 0 < following.throttle_seconds
-
-
-def _burst_seconds(sent: float, free_seconds: float, following: Interval, burst_seconds: float) -> float:
-    """Return the length of the period, at the end of an unthrottled interval, in which its bytes are sent.
-
-    `sent`: its bytes, and `free_seconds` those that pass at the beginning of the following interval, in
-    seconds at the limit. What a full bucket has beyond the latter, less what is refilled meanwhile, was used
-    before. This is what was sent, less what was refilled.
-    """
-    lacks = min(burst_seconds - free_seconds + following.idle, burst_seconds)
-    # Otherwise, other clients of the bucket, or earlier intervals, have used a part of the content.
-    return sent - lacks if lacks <= sent else math.inf

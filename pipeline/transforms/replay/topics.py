@@ -10,28 +10,19 @@ A partition's rate has a state at each broker of each proxy, and a topic's rate 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Final, final
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.inputs.quota_file import QuotaSet
-from pipeline.transforms.replay.layout import (
-    AS_THEY_CAME,
-    AT_ONCE,
-    Interval,
-    Step,
-    lay_out,
-    throttled_rate,
-    throttled_rates,
-)
+from pipeline.transforms.replay.layout import Interval
 from pipeline.transforms.replay.played import (
     AFTER,
     PLACE,
     STATE,
-    STEP_SECONDS,
     SUMS,
     Connection,
     Row,
@@ -40,7 +31,7 @@ from pipeline.transforms.replay.played import (
     intervals_of,
     play,
 )
-from pipeline.transforms.replay.sequence import in_sequence
+from pipeline.transforms.replay.senders import Sender, connections
 from pipeline.transforms.totals import total
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_bytes import KIND, TOPIC_CONFIGS
@@ -140,45 +131,12 @@ def _is_of(rate: _Rate, quotas: QuotaSet) -> Column:
     return F.col("api").isin(*rate.apis) & (F.col("topic").isNull() | topic)
 
 
-@final
-class _Sender:
-    """What one of a tenant's connections sends, and the partitions of its next request."""
-
-    def __init__(self, shares: Sequence[PartitionShares]) -> None:
-        self._of_intervals: Final = shares
-        self.shares: PartitionShares = ()
-
-    def steps(
-        self,
-        intervals: Sequence[tuple[Interval, int]],
-        place: int,
-        limit: float,
-        was: float,
-        eager: float,
-        burst: float,
-    ) -> Iterator[Step]:
-        """Yield the steps of the connection with the number `place`, and set `shares` for each.
-
-        `limit`: bytes/s of which each step takes STEP_SECONDS, over all connections. `was`: the limit that
-        throttled the tenant in the events. `eager`, `burst`: see lay_out().
-        """
-        for (interval, count), shares in zip(intervals, self._of_intervals, strict=True):
-            if place in interval.places and shares:
-                self.shares = shares
-                yield from lay_out(
-                    interval, was / interval.waiting, eager, burst, max(limit * STEP_SECONDS / count, 1.0)
-                )
-
-
 @dataclass(frozen=True, slots=True)
 class _Tenant:
-    """What a tenant sends at one place: its intervals, the partitions of each, and its limit in bytes/s."""
+    """What a tenant sends at one place. `shares`: the limited partitions in the requests of each interval."""
 
-    user: str
-    client_id: str
-    intervals: Sequence[tuple[Interval, int]]
+    sender: Sender
     shares: Sequence[PartitionShares]
-    limit: float
 
 
 def simulate_topics(rows: Any, quotas: QuotaSet) -> list[Row]:
@@ -187,56 +145,21 @@ def simulate_topics(rows: Any, quotas: QuotaSet) -> list[Row]:
     quota = rate.kind.build()
     quota.configure(quotas.limits(), 0.0)
     rows = rows.sort_values("interval_start_ms", kind="stable")
-    connections: list[Connection] = []
-    senders: list[_Sender] = []
-    for connection, sender in _connections(_tenants(rows, quotas, rate), quotas, together=has_places(rows)):
-        connections.append(connection)
-        senders.append(sender)
+    tenants = [*_tenants(rows, quotas, rate)]
+    senders = [tenant.sender for tenant in tenants]
+    found = [*connections(senders, quotas.burst_seconds, together=has_places(rows))]
+    sending = [connection for _, connection in found]
 
     def charge(place: int, size: float, now: float) -> float:
-        connection = connections[place]
-        shares = senders[place].shares
+        index, connection = found[place]
+        assert connection.next is not None
+        *_, interval = connection.next
+        shares = tenants[index].shares[interval]
         items = [Item(topic, NO_ID, number, round(size * share)) for topic, number, share in shares]
         return _charge(quota, rate, items, connection, now)
 
-    play(connections, charge)
-    return [connection.row(rate.name) for connection in connections]
-
-
-def _tenants(rows: Any, quotas: QuotaSet, rate: _Rate) -> Iterator[_Tenant]:
-    base = int(rows["interval_start_ms"].iloc[0])
-    exempt = quotas.limits().settings.exemptions
-    for (*_, user, client_id, _), found in rows.groupby([*PLACE, "user", "client_id", "api"], sort=False):
-        if exempt.exempt(Identity(user, client_id, "")):
-            continue
-        tenant = _tenant((user, client_id), found, base, quotas, rate)
-        if tenant is not None:
-            yield tenant
-
-
-def _connections(
-    tenants: Iterator[_Tenant], quotas: QuotaSet, *, together: bool
-) -> Iterator[tuple[Connection, _Sender]]:
-    """Yield the connections of the tenants, each with its sender.
-
-    `together`: the tenants send at several places, each of which has a part of the limit.
-    """
-    found = [*tenants]
-    burst = quotas.burst_seconds
-    lowest = min((tenant.limit for tenant in found), default=UNLIMITED)
-    parts = throttled_rates([tenant.intervals for tenant in found], lowest, together=True)
-    for tenant, part in zip(found, parts.of_senders, strict=True):
-        was = part if together else throttled_rate(tenant.intervals, tenant.limit)
-        in_force = parts.in_force if together else was == tenant.limit
-        eager = AT_ONCE if in_force else AS_THEY_CAME
-        intervals = in_sequence(tenant.intervals, was, burst)
-        for place in range(max(max(each.places) for each, _ in intervals) + 1):
-            sender = _Sender(tenant.shares)
-            # Senders that share the limit take turns: larger steps would get more of it.
-            of_steps = was if together and in_force else tenant.limit
-            steps = sender.steps(intervals, place, of_steps, was, eager, burst)
-            # A bucket divides its debt among connections, each of which is an Identity of its own.
-            yield Connection(Identity(tenant.user, tenant.client_id, ""), steps), sender
+    play(sending, charge)
+    return [connection.row(rate.name) for connection in sending]
 
 
 def _charge(quota: Quota, rate: _Rate, items: list[Item], connection: Connection, now: float) -> float:
@@ -257,31 +180,47 @@ def _charge(quota: Quota, rate: _Rate, items: list[Item], connection: Connection
     return quota.admit(request, who, now).throttle_seconds
 
 
-def _tenant(name: tuple[str, str], rows: Any, base: int, quotas: QuotaSet, rate: _Rate) -> _Tenant | None:
-    """Return what a tenant sends, of its rows of partitions and of requests, in order of time; None if no
-    partition of it has a limit.
+def _tenants(rows: Any, quotas: QuotaSet, rate: _Rate) -> Iterator[_Tenant]:
+    """Yield the tenants that have partitions with a limit, by place and API. `rows` are in order of time."""
+    base = int(rows["interval_start_ms"].iloc[0])
+    exempt = quotas.limits().settings.exemptions
+    # The topic `<rest>` stands for partitions that the event does not name, so no limit is known for it. The
+    # sums of a few numbers of 64 bits need more than 64 bits.
+    rows = rows[rows["topic"].isna() | rows["partition"].notna()].astype(dict.fromkeys(SUMS, float))
+    for (*_, user, client_id, _), found in rows.groupby([*PLACE, "user", "client_id", "api"], sort=False):
+        partitions = found[found["topic"].notna() & (found["bytes"] > 0)]
+        if partitions.empty or exempt.exempt(Identity(user, client_id, "")):
+            continue
+        limit = _limit(partitions, quotas, rate)
+        if limit != UNLIMITED:
+            intervals, shares = _intervals(found, partitions, base)
+            yield _Tenant(Sender(user, client_id, intervals, limit), shares)
 
-    The topic `<rest>` stands for partitions that the event does not name, so no limit is known for it.
+
+def _limit(partitions: Any, quotas: QuotaSet, rate: _Rate) -> float:
+    """Return the bytes/s of a tenant at which it first reaches the limit of a partition or topic, if each of
+    them always has the same part of the tenant's bytes.
     """
-    rows = rows[rows["topic"].isna() | rows["partition"].notna()]
-    # The sums of a few numbers of 64 bits need more than 64 bits.
-    rows = rows.astype(dict.fromkeys(SUMS, float))
-    partitions = rows[rows["topic"].notna() & (rows["bytes"] > 0)]
-    if partitions.empty:
-        return None
+    resources = quotas.limits().resources
+    used = partitions.groupby("topic" if rate.whole_topic else ["topic", "partition"])["bytes"].sum()
+    topics = used.index.get_level_values("topic")
+    return min(
+        topic_limit(resources, str(topic), rate.key) * float(used.sum()) / float(size)
+        for topic, size in zip(topics, used, strict=True)
+    )
+
+
+def _intervals(rows: Any, partitions: Any, base: int) -> tuple[list[Interval], list[PartitionShares]]:
+    """Return the intervals of a tenant, with the sums over its rows, and the shares of its partitions in
+    each.
+    """
     starts = rows.groupby("interval_start_ms", sort=True)
     sums = starts[list(SUMS)].sum()
     sums["interval_ms"] = starts["interval_ms"].max()
-    used = partitions.groupby(["topic"] if rate.whole_topic else ["topic", "partition"])["bytes"].sum()
-    resources = quotas.limits().resources
-    limit = min(
-        topic_limit(resources, str(limited[0]), rate.key) * float(used.sum()) / float(size)
-        for limited, size in zip(used.index.to_frame().itertuples(index=False), used, strict=True)
-    )
-    if limit == UNLIMITED:
-        return None
     shares: dict[int, list[tuple[str, int, float]]] = {start: [] for start in sums.index}
     columns = [partitions[name].tolist() for name in ("interval_start_ms", "topic", "partition", "bytes")]
     for start, topic, partition, size in zip(*columns, strict=True):
         shares[start].append((topic, int(partition), size / float(sums.at[start, "bytes"])))
-    return _Tenant(*name, intervals_of(sums.reset_index(), base), list(shares.values()), limit)
+    intervals = zip(intervals_of(sums.reset_index(), base), shares.values(), strict=True)
+    # Requests without a limited partition need no replay.
+    return [each if of else replace(each, places=()) for each, of in intervals], list(shares.values())

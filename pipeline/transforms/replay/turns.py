@@ -11,19 +11,19 @@ from dataclasses import replace
 from pipeline.transforms.replay.layout import MOST_CONNECTIONS, Interval
 
 
-def take_turns(intervals: Sequence[tuple[Interval, int]]) -> list[tuple[Interval, int]]:
-    """Return the intervals, in order, with `places` and `waiting`. The number beside an interval is how many
-    connections send in it.
-    """
-    if not any(_is_long(interval) for interval, _ in intervals):
+def take_turns(intervals: Sequence[Interval]) -> list[Interval]:
+    """Return the intervals, in order, with `places` and `waiting`."""
+    if not any(map(_is_long, intervals)):
         return [
-            (replace(each, places=range(count), waiting=float(count)), count) for each, count in intervals
+            replace(each, places=range(each.connections), waiting=float(each.connections))
+            for each in intervals
         ]
-    found: list[tuple[Interval, int]] = []
+    found: list[Interval] = []
     # The end of each connection's wait, if it sent at the start of its interval; on average, it is half an
     # interval later.
     ends: list[float] = []
-    for interval, count in intervals:
+    for interval in intervals:
+        count = interval.connections
         places = _free(ends, interval.start + interval.length, count)
         ends += [-math.inf] * (max(places) + 1 - len(ends))
         busy = [min(max((end - interval.start) / interval.length + 0.5, 0.0), 1.0) for end in ends]
@@ -33,7 +33,7 @@ def take_turns(intervals: Sequence[tuple[Interval, int]]) -> list[tuple[Interval
                 # The first ones send together, so each of them waits for the one before.
                 part = 1.0 if any(busy) else 2 * (number + 1) / (count + 1)
                 ends[place] = interval.start + part * interval.throttle_seconds
-        found.append((replace(interval, places=places, waiting=count + others), count))
+        found.append(replace(interval, places=places, waiting=count + others))
     return found
 
 

@@ -20,9 +20,7 @@ def interval(
 
 
 def placed(*intervals: Interval, limit: float = LIMIT, connections: int = 1) -> list[Interval]:
-    found = in_sequence([(each, connections) for each in intervals], limit, BURST)
-    assert [count for _, count in found] == [connections] * len(intervals)
-    return [each for each, _ in found]
+    return in_sequence([replace(each, connections=connections) for each in intervals], limit, BURST)
 
 
 def idle(*intervals: Interval) -> list[float]:
