@@ -1,10 +1,11 @@
 """Tables: Parquet folders under --out."""
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
@@ -20,6 +21,8 @@ QUARANTINE_TABLE: Final = "quarantine"
 EVENTS_TABLE: Final = "events"
 LATE_TABLE: Final = "late"
 """Events that a stream received too late for `events/`."""
+_ATTEMPT: Final = "mapreduce.job.application.attempt.id"
+_ATTEMPT_BITS: Final = 31
 _SUCCESS: Final = "_SUCCESS"
 """The file that Spark adds to a table at the end of a write, also of a write without rows."""
 
@@ -41,7 +44,7 @@ def write_table(table: DataFrame, out: str, name: str) -> str:
 def append_parquet(rows: DataFrame, out: str, name: str) -> str:
     """Append rows to a table by date; return its folder."""
     folder = table_folder(out, name)
-    rows.write.mode("append").partitionBy("date").parquet(folder)
+    _appending(rows).partitionBy("date").parquet(folder)
     return folder
 
 
@@ -51,7 +54,16 @@ def add_distinct(rows: DataFrame, folder: str) -> None:
     if has_rows(rows.sparkSession, folder):
         known = rows.sparkSession.read.parquet(literal(folder))
         fresh = fresh.join(known, rows.columns, "left_anti")
-    fresh.write.mode("append").parquet(folder)
+    _appending(fresh).parquet(folder)
+
+
+def _appending(rows: DataFrame) -> DataFrameWriter:
+    """Return a writer that adds to a table no files of other runs.
+
+    At the end of a write, Spark moves all files to the table that are in `_temporary/ATTEMPT`. With ATTEMPT's
+    default, 0, a write would also add the files that a killed run has left there.
+    """
+    return rows.write.mode("append").option(_ATTEMPT, random.getrandbits(_ATTEMPT_BITS))
 
 
 def table_folder(out: str, name: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from click.testing import Result
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,12 +20,14 @@ from pipeline.storage.filesystem import FilePath
 from pipeline.storage.tables import write_table
 from pipeline.transforms.events import with_date
 from pipeline.window import ALWAYS, make_window
-from tests.support.messages.usage_events import HOUR_MS, START_MS, make_event
+from tests.support.messages.usage_events import HOUR_MS, START_MS, make_event, write_lines
 from tests.support.tables import read_rows
 
 Rows = Counter[tuple[str, int]]
 CHANGES: Final = ("move_to", "delete", "create")
-"""The methods by which jobs change files; Spark's writes go to folders that nobody reads yet."""
+"""The methods by which jobs change files. Spark's own writes go to folders that nobody reads yet, except
+those that append.
+"""
 MOST_STEPS: Final = 40
 DAY_MS: Final = 24 * HOUR_MS
 
@@ -163,3 +166,32 @@ def test_compaction_loses_no_event_and_the_next_one_doubles_none(
     )
     assert all(each.left >= once and each.after == once for each in killed)
     assert any(each.left > once for each in killed)
+
+
+def kill_in_commit(table: Path, *left: Path) -> None:
+    """Put files of a table back to where they were when Spark began to move the files of a finished task."""
+    for file in left:
+        unmoved = table / "_temporary/0/task_202601010000000000000000_0001_m_000000" / file.relative_to(table)
+        unmoved.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(unmoved)
+    (table / "_SUCCESS").unlink()
+
+
+@pytest.mark.parametrize("moved", [0, 2])
+def test_what_a_killed_run_did_not_append_is_appended_once(
+    run_job: Callable[..., Result], tmp_path: Path, moved: int
+) -> None:
+    """Spark moves the files of a write to the table one after the other, and was killed after the first."""
+    events = [make_event(at=day * DAY_MS, requests=day + 1) for day in range(3)]
+    lines, out = write_lines(tmp_path / "events.jsonl", [*events, "no event"]), tmp_path / "out"
+    ingest = "ingest", "--events", lines, "--out", out
+    assert run_job(*ingest).exit_code == 0
+    whole = rows_of(out / "events")
+    assert sorted(requests for _, requests in whole) == [1, 2, 3]
+    kill_in_commit(out / "events", *sorted((out / "events").rglob("*.parquet"))[moved:])
+    kill_in_commit(out / "quarantine", *(out / "quarantine").glob("*.parquet"))
+    result = run_job(*ingest)
+    assert result.exit_code == 0, result.output
+    assert rows_of(out / "events") == whole
+    assert [row.raw for row in read_rows(out / "quarantine")] == ["no event"]
+    assert not (out / "events/_temporary").exists()
