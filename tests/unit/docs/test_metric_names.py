@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from proxy.quota.kinds import load_kinds
+from proxy.relay import close_reasons
 
 ROOT = Path(__file__).parents[3]
 PREFIX = "quota_proxy_"
@@ -26,3 +27,12 @@ def test_metrics_have_their_prefix(page: Path) -> None:
 
 def test_metrics_are_found() -> None:
     assert {"throttled_requests_total", "replica_lag"} <= METRICS
+
+
+def test_the_page_has_every_reason_for_a_closed_connection() -> None:
+    page = (ROOT / "docs/metrics.md").read_text()
+    section = page.split("\n### Reasons for closed connections\n")[1].split("\n## ")[0]
+    reasons = [value for name, value in vars(close_reasons).items() if name.isupper()]
+    assert len(reasons) >= 18
+    cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    assert sorted(reasons) == sorted(name for cell in cells[1:] for name in re.findall(r"\w+", cell))
