@@ -59,7 +59,7 @@ class AdminPort:
             raise BadResponse(self._advise("the response is not from a quota proxy")) from error
 
     def _advise(self, why: str) -> str:
-        return f"{self.url}: {why}; set --admin to the proxy's admin port (admin.port)"
+        return f"{self.url}: {why}; start the proxy, or set --admin to its admin port (admin.port)"
 
 
 def _reason(error: urllib.error.HTTPError) -> str:

@@ -379,6 +379,7 @@ class Proxy:
             clusters=listeners.asking_clusters,
             overview=lambda: overview(listeners, sharing),
             sharing=sharing,
+            identifies_users=any(each.principal is not None for each in self._settings.client_listeners),
         )
 
     async def _forget_idle(self) -> None:

@@ -124,7 +124,8 @@ def _check_server(file: Path, server: ServerQuotas, want: "QuotaFile") -> None:
     if not resources:
         return
     if server.sections == (CLIENTS,):
-        raise SettingsError(NO_CONFIGS, ("quotas",), file=file)
+        problem = f"{NO_CONFIGS}; remove topics and brokers from the file"
+        raise SettingsError(problem, ("quotas",), file=file)
     for entity, values in resources.items():
         for name in values:
             if name not in server.names:

@@ -19,7 +19,7 @@ from proxy.quota.quota import QuotaKey
 from proxy.server.console.changes import CLIENT_ID, QuotaChanges, Topics, Wrong, resource_of
 from proxy.server.console.configured import configured
 from proxy.server.console.explain import explain_client, explain_ip, explain_resource
-from proxy.server.console.missing import note_of_missing
+from proxy.server.console.missing import note_of_missing, note_of_user
 from proxy.server.console.shares import Shared, shares
 from proxy.store.quota_store import Conflict, QuotaStore, StoreOff, StoreUnavailable
 from proxy.telemetry.console import (
@@ -54,15 +54,17 @@ class Console:
         clusters: Sequence[Topics],
         overview: Callable[[], Overview],
         sharing: Shared | None = None,
+        identifies_users: bool = True,
     ) -> None:
         """`keys` are those of client quotas, `clusters` those of which topics are requested; `sharing` is
-        None if this process does not share limits.
+        None if this process does not share limits. `identifies_users`: whether a listener has a principal.
         """
         self._store: Final = store
         self._keys: Final = list(keys)
         self._rules: Final = rules
         self._overview: Final = overview
         self._sharing: Final = sharing
+        self._identifies_users: Final = identifies_users
         self._clusters: Final = list(clusters)
         self._changes: Final = QuotaChanges(store, ClientQuotas(store, self._keys), rules, clusters)
 
@@ -82,7 +84,10 @@ class Console:
             return await shares(self._sharing, request.query.get("q", ""))
         if request.what == EXPLAIN:
             resource = _resource(request.query)
-            note = "" if resource is None else await note_of_missing(self._clusters, resource)
+            if resource is not None:
+                note = await note_of_missing(self._clusters, resource)
+            else:
+                note = note_of_user(request.query.get("user", ""), self._identifies_users)
             return {"quotas": list(self._explain(request.query, resource)), "note": note}
         assert request.what == CHANGE
         who = Identity(request.author, CLIENT_ID, request.address)

@@ -1,15 +1,23 @@
-"""Says whether the cluster lacks a topic or a broker: its name is mostly a typing error then."""
+"""Notes on names that no client, topic or broker has: they are mostly mistakes."""
 
 import asyncio
 from collections.abc import Sequence
 from typing import Final
 
 from proxy.errors import UpstreamUnavailable
+from proxy.quota.identity import ANONYMOUS, DEFAULT_IN_YAML
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, ConfigResource
 from proxy.server.console.changes import Topics
 
 SECONDS: Final = 1.0
 """The longest time for which the cluster is asked. Without a response there is no note."""
+
+
+def note_of_user(user: str, identifies_users: bool) -> str:
+    """Return a clause if no client can be this user; else an empty text."""
+    if identifies_users or user in ("", ANONYMOUS, DEFAULT_IN_YAML):
+        return ""
+    return f"no listener has a principal, so every client is {ANONYMOUS}, and none is {user}"
 
 
 async def note_of_missing(clusters: Sequence[Topics], resource: ConfigResource) -> str:

@@ -57,7 +57,7 @@ class SharedLimit:
 class ConsoleKit:
     """The console, its store, and the store's log."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, identifies_users: bool = True) -> None:
         self.wall = Wall()
         self.store, self.log = memory_store(CLIENTS, wall=self.wall, configs=CONFIGS)
         kinds = load_kinds()
@@ -75,6 +75,7 @@ class ConsoleKit:
                 "workers": 1,
             },
             sharing=SharedLimit(),
+            identifies_users=identifies_users,
         )
 
     def without_store(self) -> None:

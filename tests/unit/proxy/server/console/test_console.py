@@ -41,6 +41,10 @@ async def test_configured_and_explain() -> None:
     assert (await ask(kit, EXPLAIN, topic="orders"))[1]["note"] == ""
     assert (await ask(kit, EXPLAIN, broker="1"))[1]["note"] == ""
     assert "topic order " in (await ask(kit, EXPLAIN, topic="order"))[1]["note"]
+    assert (await ask(kit, EXPLAIN, user="alice"))[1]["note"] == ""
+    unidentified = ConsoleKit(identifies_users=False)
+    assert "ANONYMOUS" in (await ask(unidentified, EXPLAIN, user="alice"))[1]["note"]
+    assert (await ask(unidentified, EXPLAIN, **{"client-id": "app"}))[1]["note"] == ""
 
 
 @pytest.mark.parametrize("query", [{}, {"ip": "no address"}, {"address": "10.0.0.1"}, {"broker": "x"}])

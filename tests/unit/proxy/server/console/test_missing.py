@@ -1,4 +1,4 @@
-"""The note on a topic or a broker that no cluster has."""
+"""The notes on names that no topic, broker or client has."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from proxy.errors import UpstreamUnavailable
+from proxy.quota.identity import ANONYMOUS
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.server.console import missing
-from proxy.server.console.missing import note_of_missing
+from proxy.server.console.missing import note_of_missing, note_of_user
 from tests.support.stories.consoles import Topics
 
 NOPE = ConfigResource(TOPIC, "nope")
@@ -57,3 +58,13 @@ async def test_no_note_without_a_response(monkeypatch: pytest.MonkeyPatch) -> No
     silent, failing, forbidden = OtherTopics(None), OtherTopics(UpstreamUnavailable("away")), OtherTopics({})
     for cluster in (away, silent, failing, forbidden):
         assert await note_of_missing([Topics(), cluster], NOPE) == ("" if cluster is not away else NOTE)
+
+
+def test_no_client_has_a_name_where_no_listener_identifies_users() -> None:
+    assert "none is alice" in note_of_user("alice", identifies_users=False)
+    assert note_of_user("alice", identifies_users=True) == ""
+    assert [note_of_user(user, identifies_users=False) for user in ("", ANONYMOUS, "<default>")] == [
+        "",
+        "",
+        "",
+    ]
