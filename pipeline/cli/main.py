@@ -13,7 +13,7 @@ try:
     from pipeline.spark.failures import FAILURES, explain
 except ModuleNotFoundError as missing:
     raise SystemExit(
-        "quota-pipeline needs Apache Spark for Python: pip install 'kafka-quota-proxy[pipeline]'"
+        "quota-pipeline needs Apache Spark for Python: pip install '.[pipeline]' in the repository"
     ) from missing
 
 from pipeline.cli.options import FILE, RATE, Finite, in_lake, with_options

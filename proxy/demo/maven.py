@@ -64,7 +64,7 @@ def fetch(
         from jgo.maven import MavenContext
     except ImportError:
         raise FetchFailed(
-            "jgo is not installed: run make setup, or install kafka-quota-proxy[demo]"
+            "jgo is not installed: run make setup, or pip install '.[demo]', in a clone of the repository"
         ) from None
 
     def context() -> MavenContext:
