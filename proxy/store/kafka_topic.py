@@ -32,6 +32,10 @@ END_OFFSET_SECONDS: Final = 5.0
 """Timeout of a request for the end offset, and of closing the producer."""
 REQUEST_SECONDS: Final = 5.0
 """Timeout of a request to the cluster, and of a change until this proxy has read it back."""
+METADATA_SECONDS: Final = 5.0
+"""How often the producer requests metadata. All brokers may have moved until the next change, and an attempt
+to write to a former leader takes REQUEST_SECONDS.
+"""
 RECORDS_AT_A_TIME: Final = 200
 """Records to process before yielding to the event loop: enough to be fast, and a few ms of work."""
 BATCH_BYTES: Final = 256 << 10
@@ -259,6 +263,7 @@ class KafkaTopic:
                 enable_idempotence=True,
                 max_batch_size=BATCH_BYTES,
                 request_timeout_ms=int(REQUEST_SECONDS * 1000),
+                metadata_max_age_ms=int(METADATA_SECONDS * 1000),
             )
             await self._producer.start()
         return self._producer

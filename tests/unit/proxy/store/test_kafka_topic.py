@@ -125,6 +125,18 @@ async def test_an_appended_change_is_in_force(broker: LogBroker, store: QuotaSto
     assert (quota(store), quota(store, "user-299")) == (5.0, 5.0)
 
 
+async def test_the_next_change_finds_the_leader_at_its_current_address(
+    broker: LogBroker, follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The producer requests metadata between two changes. Its reader does so every 30 s."""
+    monkeypatch.setattr(kafka_topic, "METADATA_SECONDS", 0.05)
+    topic = follow(broker)
+    await is_loaded(topic)
+    await topic.append([(PLACE, SETTING)])
+    before = broker.metadata_requests
+    await reached(lambda: broker.metadata_requests > before + 1, "the producer's requests")
+
+
 async def test_records_that_cannot_be_read_are_skipped(
     broker: LogBroker, store: QuotaStore, follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
