@@ -23,6 +23,10 @@ TOPIC_IDS_FROM: Final = 13
 REPLICA_STATE_FROM: Final = 15
 """The first version whose replica_id is in the tagged field ReplicaState (KIP-903)."""
 REPLICA_STATE_TAG: Final = 1
+PARTITION_TAGS: Final = {0: (17, 16), 1: (18, 8)}
+"""The tagged fields of a partition, replica_directory_id and high_watermark: by tag, the first version that
+has the field, and its size.
+"""
 
 FULL_EPOCH: Final = 0
 """A request that asks for a new session; KIP-227."""
@@ -162,13 +166,34 @@ def _read_topic(reader: Reader, request: FetchRequest, version: int, flexible: b
         if version >= 5:
             reader.take(8)  # log_start_offset
         max_bytes = reader.i32()
-        if flexible:
-            reader.skip_tags()
+        if flexible and not reader.skip_no_tags():
+            _skip_partition_tags(reader, version)
         raw = reader.data[start : reader.pos]
         request.entries.append(FetchEntry(topic, partition, leader_epoch, fetch_offset, max_bytes, raw))
         left -= 1
     if flexible:
         reader.skip_tags()
+
+
+def _skip_partition_tags(reader: Reader, version: int) -> None:
+    """Step over the tagged fields of a partition. Raises Malformed if one has a wrong size: a broker ignores
+    the size of a field that it knows, so the proxy would not see what the broker reads next.
+    """
+    left = _bounded_tags(reader.uvarint())
+    while left > 0:
+        tag = reader.uvarint()
+        size = reader.uvarint()
+        since, right = PARTITION_TAGS.get(tag, (version, size))
+        if version >= since and size != right:
+            raise Malformed(f"tagged field {tag} of a partition has {size} bytes instead of {right}")
+        reader.skip(size)
+        left -= 1
+
+
+def _bounded_tags(number: int) -> int:
+    if number > MAX_TAGS:
+        raise Malformed(f"{number} tagged fields in a fetch; at most {MAX_TAGS} are read")
+    return number
 
 
 def _read_forgotten(
@@ -188,9 +213,7 @@ def _read_forgotten(
 
 
 def _read_tags(reader: Reader, request: FetchRequest, version: int) -> None:
-    left = reader.uvarint()
-    if left > MAX_TAGS:
-        raise Malformed(f"{left} tagged fields in a fetch; at most {MAX_TAGS} are read")
+    left = _bounded_tags(reader.uvarint())
     while left > 0:
         tag = reader.uvarint()
         size = reader.uvarint()

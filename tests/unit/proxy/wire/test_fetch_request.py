@@ -1,7 +1,8 @@
 import pytest
 
+from proxy.wire.api_keys import FETCH
 from proxy.wire.apis.api_01_fetch import after_bounds
-from proxy.wire.errors import Short
+from proxy.wire.errors import Malformed, Short
 from proxy.wire.fetch_request import (
     FINAL_EPOCH,
     FULL_EPOCH,
@@ -10,7 +11,8 @@ from proxy.wire.fetch_request import (
     topic_bytes,
     with_max_bytes,
 )
-from tests.support.messages.kio_messages import versions
+from tests.support.messages.kio_messages import request_frame, request_type, versions
+from tests.support.messages.random_messages import sample
 from tests.support.messages.reading import read_fetch, read_request
 from tests.support.stories.fetching import HOT, fetch, topic_id
 
@@ -44,3 +46,23 @@ def test_a_topic_has_a_name_or_an_id():
     assert topic_bytes(11, b"hot") == b"\0\3hot"
     assert topic_bytes(12, b"hot") == b"\4hot"
     assert topic_bytes(13, topic_id(HOT).bytes) == topic_id(HOT).bytes
+
+
+@pytest.mark.parametrize(
+    ("version", "right", "wrong"),
+    [(17, b"\1\0\x10", b"\1\0\x0e"), (18, b"\1\x08", b"\1\x09"), (18, b"\2\0\x10", b"\2\0\x40")],
+)
+def test_a_tagged_field_with_a_wrong_size_hides_no_partition(version, right, wrong):
+    """Kafka's generated code reads 16 bytes for replica_directory_id and 8 for high_watermark, whatever the
+    size says.
+    """
+    frame = request_frame(sample(request_type(FETCH, version)))
+    assert len(read_fetch(frame).entries) == 4
+    with pytest.raises(Malformed, match=r"tagged field . of a partition has"):
+        read_fetch(frame.replace(right, wrong, 1))
+
+
+def test_an_unknown_tagged_field_may_have_any_size():
+    frame = request_frame(sample(request_type(FETCH, 17)))
+    unknown = frame.replace(b"\1\0\x10", b"\2\x05\x02xx\0\x10", 1)
+    assert len(read_fetch(unknown).entries) == 4
