@@ -38,6 +38,7 @@ SETTLING_SECONDS = 60.0
 ROW = re.compile(r"^\| `(quota_proxy_\w+)` \|((?:[ ,]*`[\w, ]+`)*) *\|", re.MULTILINE)
 """A metric and its labels, in a table of the page."""
 LEAST_COMPARED = 45
+PROMQL = re.compile(r"^```promql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 Query = tuple[str, frozenset[str]]
 """An expression, and the labels that its legend or its annotations name."""
@@ -57,6 +58,15 @@ def alerts() -> list[Query]:
     rules = [rule for group in groups for rule in group["rules"]]
     used = re.compile(r"\$labels\.(\w+)")
     return [(rule["expr"], frozenset(used.findall(rule["annotations"]["summary"]))) for rule in rules]
+
+
+def examples() -> list[Query]:
+    """The queries of the pages."""
+    pages = sorted((DEPLOY.parent / "docs").glob("*.md"))
+    blocks = [block for page in pages for block in PROMQL.findall(page.read_text())]
+    queries = [line.partition("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    assert len(queries) >= 6
+    return [(query, frozenset()) for query in queries]
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +114,7 @@ def test_queries_use_metrics_and_labels_that_a_scrape_has(proxy: ProxyProcess) -
         for sample in family.samples:
             shown.setdefault(sample.name, set()).update(sample.labels)
     wrong: list[str] = []
-    for query, named in (*dashboard(), *alerts()):
+    for query, named in (*dashboard(), *alerts(), *examples()):
         labels: set[str] = set()
         for name, matchers in SELECTOR.findall(query):
             if name not in shown and name not in ABSENT:
@@ -140,8 +150,8 @@ def test_the_page_has_the_labels_of_each_metric(proxy: ProxyProcess) -> None:
 
 
 @pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not installed (Debian: prometheus)")
-def test_every_query_of_the_dashboard_has_a_result_in_prometheus(proxy: ProxyProcess, tmp_path: Path) -> None:
-    empty = [query.replace("$__rate_interval", "30s") for query, _ in dashboard()]
+def test_every_query_has_a_result_in_prometheus(proxy: ProxyProcess, tmp_path: Path) -> None:
+    empty = [query.replace("$__rate_interval", "30s") for query, _ in (*dashboard(), *examples())]
     empty = [query for query in empty if not any(each in query for each in ABSENT)]
     with Prometheus(tmp_path, proxy.admin_port) as prometheus:
 
