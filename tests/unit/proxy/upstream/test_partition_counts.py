@@ -1,6 +1,7 @@
 """Requests of the proxy's own, to a fake broker on a socket."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -37,22 +38,24 @@ NO_TIME = timedelta(0)
 class Broker:
     """Knows topics (name: partitions) and num.partitions; `ends`: so many questions end the connection."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.topics = {"a": 3, "b": 5}
         self.code = "unknown_topic_or_partition"
         self.num_partitions = "6"
         self.creates = "true"
         self.ends = 0
         self.silent = False
-        self.questions = []
+        self.questions: list[Any] = []
         self.connections = 0
-        self.open = []
+        self.open: list[tuple[asyncio.StreamWriter, asyncio.Task[None]]] = []
         self.asked = asyncio.Event()
 
-    async def serve(self, reader, writer):
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self.asked.set()
-        self.open.append((writer, asyncio.current_task()))
+        task: asyncio.Task[None] | None = asyncio.current_task()
+        assert task is not None
+        self.open.append((writer, task))
         try:
             while size := int.from_bytes(await reader.readexactly(4), "big"):
                 frame = framed(await reader.readexactly(size))
@@ -67,7 +70,7 @@ class Broker:
         finally:
             writer.close()
 
-    def respond(self, frame):
+    def respond(self, frame: bytes) -> bytes:
         header = read_request_header(Reader([frame], 4))
         request = read_frame(request_type(header.api_key, header.api_version), frame)
         self.questions.append(request)
@@ -77,7 +80,7 @@ class Broker:
         )
         return response_frame(message, header.correlation_id)
 
-    def metadata(self, schema, request):
+    def metadata(self, schema: type[Any], request: Any) -> Any:
         assert not request.allow_auto_topic_creation
         by_id = {topic_id(name): name for name in self.topics}
         topics = []
@@ -109,7 +112,7 @@ class Broker:
             schema, throttle_time=NO_TIME, brokers=(), cluster_id="c", controller_id=1, topics=tuple(topics)
         )
 
-    def configs(self, schema, request):
+    def configs(self, schema: type[Any], request: Any) -> Any:
         [resource] = request.resources
         assert (resource.resource_type, resource.resource_name) == (4, "1")
         code = ErrorCode.none if self.num_partitions else ErrorCode.cluster_authorization_failed
@@ -140,7 +143,7 @@ class Broker:
 
 
 @asynccontextmanager
-async def served(broker):
+async def served(broker: Broker) -> AsyncIterator[tuple[str, int]]:
     """The broker's address."""
     server = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
     try:
@@ -154,7 +157,7 @@ async def served(broker):
 
 
 @asynccontextmanager
-async def counting(broker):
+async def counting(broker: Broker) -> AsyncIterator[PartitionCounts]:
     async with served(broker) as address:
         counts = PartitionCounts(lambda node_id: address if node_id == 1 else None, SECONDS)
         try:
@@ -163,7 +166,7 @@ async def counting(broker):
             counts.close()
 
 
-async def test_topics_by_name_and_by_id():
+async def test_topics_by_name_and_by_id() -> None:
     broker = Broker()
     async with counting(broker) as counts:
         found = await counts.topics(1, ["a", "gone", topic_id("b").bytes, topic_id("never").bytes])
@@ -174,7 +177,7 @@ async def test_topics_by_name_and_by_id():
     assert [len(question.topics) for question in broker.questions] == [2, 2]
 
 
-async def test_ids_by_name():
+async def test_ids_by_name() -> None:
     broker = Broker()
     async with counting(broker) as counts:
         assert await counts.topic_ids(1, ["a", "gone"]) == {"a": topic_id("a").bytes, "gone": None}
@@ -182,7 +185,7 @@ async def test_ids_by_name():
         assert await counts.topic_ids(1, ["a", "gone"]) == {"a": topic_id("a").bytes}
 
 
-async def test_no_topics_send_no_request():
+async def test_no_topics_send_no_request() -> None:
     """To ask for none would be to ask for all."""
     broker = Broker()
     async with counting(broker) as counts:
@@ -190,7 +193,7 @@ async def test_no_topics_send_no_request():
     assert broker.questions == []
 
 
-async def test_many_topics_are_several_requests():
+async def test_many_topics_are_several_requests() -> None:
     broker = Broker()
     names = [f"topic-{number}" for number in range(TOPICS_AT_A_TIME)]
     async with counting(broker) as counts:
@@ -198,7 +201,7 @@ async def test_many_topics_are_several_requests():
     assert [len(question.topics) for question in broker.questions] == [TOPICS_AT_A_TIME, 1]
 
 
-async def test_default_is_cached():
+async def test_default_is_cached() -> None:
     broker = Broker()
     async with counting(broker) as counts:
         assert await counts.default(1, 100.0) == TopicDefaults(6, creates=True)
@@ -207,7 +210,7 @@ async def test_default_is_cached():
         assert await counts.default(1, 100.0 + DEFAULT_SECONDS) == TopicDefaults(9, creates=False)
 
 
-async def test_kafka_default_if_the_broker_does_not_describe_it(caplog):
+async def test_kafka_default_if_the_broker_does_not_describe_it(caplog: pytest.LogCaptureFixture) -> None:
     broker = Broker()
     broker.num_partitions = ""
     async with counting(broker) as counts:
@@ -217,13 +220,13 @@ async def test_kafka_default_if_the_broker_does_not_describe_it(caplog):
     assert "cluster_authorization_failed" in record.message
 
 
-async def test_unknown_broker():
+async def test_unknown_broker() -> None:
     async with counting(Broker()) as counts:
         with pytest.raises(UpstreamUnavailable, match=r"broker 2\b"):
             await counts.topics(2, ["a"])
 
 
-async def test_moved_broker_is_connected_at_its_new_address():
+async def test_moved_broker_is_connected_at_its_new_address() -> None:
     old, new = Broker(), Broker()
     new.topics = {"a": 99}
     async with served(old) as before, served(new) as after:
@@ -235,7 +238,7 @@ async def test_moved_broker_is_connected_at_its_new_address():
         counts.close()
 
 
-async def test_one_connection_serves_many_requests():
+async def test_one_connection_serves_many_requests() -> None:
     broker = Broker()
     async with counting(broker) as counts:
         found = await asyncio.gather(*[counts.topics(1, ["a"]) for _ in range(10)])
@@ -243,11 +246,11 @@ async def test_one_connection_serves_many_requests():
     assert broker.connections == 1
 
 
-async def ask(line):
+async def ask(line: KeptConnection) -> Any:
     return await line.ask(metadata(["a"]), response_type(METADATA, 12))
 
 
-async def test_ended_connection_is_opened_again():
+async def test_ended_connection_is_opened_again() -> None:
     broker = Broker()
     async with served(broker) as address:
         line = KeptConnection(address[0], address[1], SECONDS)
@@ -258,7 +261,7 @@ async def test_ended_connection_is_opened_again():
     assert broker.connections == 2
 
 
-async def test_broker_that_always_closes_the_connection():
+async def test_broker_that_always_closes_the_connection() -> None:
     broker = Broker()
     async with served(broker) as address:
         line = KeptConnection(address[0], address[1], SECONDS)
@@ -272,14 +275,14 @@ async def test_broker_that_always_closes_the_connection():
         line.close()
 
 
-async def test_unreachable_broker():
+async def test_unreachable_broker() -> None:
     async with served(Broker()) as address:
         pass
     with pytest.raises(UpstreamUnavailable):
         await ask(KeptConnection(address[0], address[1], SECONDS))
 
 
-async def test_late_response_is_discarded():
+async def test_late_response_is_discarded() -> None:
     broker = Broker()
     broker.silent = True
     async with served(broker) as address:
@@ -293,7 +296,7 @@ async def test_late_response_is_discarded():
     assert broker.connections == 2
 
 
-async def test_cancelled_request_closes_the_connection():
+async def test_cancelled_request_closes_the_connection() -> None:
     broker = Broker()
     async with served(broker) as address:
         line = KeptConnection(address[0], address[1], SECONDS)

@@ -10,7 +10,7 @@ from proxy.wire.topic_names import ASKED_AT_MOST
 ID = bytes(15) + b"\x01"
 
 
-def name(names, topic_id, client=0):
+def name(names: ClusterTopicNames, topic_id: bytes, client: int = 0) -> str:
     """The name, as far as it is known; else the id becomes wanted."""
     known = names.known_name(topic_id)
     if not known and not names.asked(topic_id):
@@ -21,30 +21,30 @@ def name(names, topic_id, client=0):
 class Cluster:
     """A refresh that knows what the test says."""
 
-    def __init__(self):
-        self.names = {}
+    def __init__(self) -> None:
+        self.names: dict[bytes, str] = {}
         self.view = ClusterView("", {}, self.names)
-        self.wanted = []
+        self.wanted: list[bytes] = []
         self.all_wanted = 0
         self.responds = True
         self.may_ask = True
         self.requests, self.responses = 7, 6
-        self.hidden = set()
+        self.hidden: set[bytes] = set()
 
-    def awaits_name(self, topic_id):
+    def awaits_name(self, topic_id: bytes) -> bool:
         return False
 
-    def want_names(self, topic_ids):
+    def want_names(self, topic_ids: set[bytes]) -> None:
         self.wanted.extend(topic_ids)
 
-    def want_all_names(self):
+    def want_all_names(self) -> None:
         self.all_wanted += 1
 
-    def hides(self, topic_id):
+    def hides(self, topic_id: bytes) -> bool:
         return topic_id in self.hidden
 
 
-def test_unknown_id_is_requested_once_a_second():
+def test_unknown_id_is_requested_once_a_second() -> None:
     cluster, timers = Cluster(), []
     names = ClusterTopicNames(cast("Any", cluster), lambda seconds, call: timers.append((seconds, call)))
     assert [name(names, ID), name(names, ID)] == ["", ""]
@@ -62,7 +62,7 @@ def test_unknown_id_is_requested_once_a_second():
     assert name(names, ID) == "orders"
 
 
-def test_a_name_is_awaited_from_when_it_is_wanted():
+def test_a_name_is_awaited_from_when_it_is_wanted() -> None:
     cluster = Cluster()
     names = ClusterTopicNames(cast("Any", cluster), lambda seconds, call: None)
     assert not names.awaits(ID)
@@ -75,7 +75,7 @@ def test_a_name_is_awaited_from_when_it_is_wanted():
     assert not names.awaits(ID), "from now on the cluster says it"
 
 
-def test_names_are_requested_as_the_cluster_says():
+def test_names_are_requested_as_the_cluster_says() -> None:
     cluster = Cluster()
     cluster.hidden.add(ID)
     names = ClusterTopicNames(cast("Any", cluster), lambda seconds, call: None)
@@ -85,11 +85,11 @@ def test_names_are_requested_as_the_cluster_says():
     assert not names.asks
 
 
-def test_for_many_unknown_ids_all_names_are_requested_once_a_second():
+def test_for_many_unknown_ids_all_names_are_requested_once_a_second() -> None:
     cluster, timers = Cluster(), []
     names = ClusterTopicNames(cast("Any", cluster), lambda seconds, call: timers.append(call))
 
-    def flood(first):
+    def flood(first: int) -> None:
         for number in range(first, first + 10 * ASKED_AT_MOST):
             name(names, number.to_bytes(16, "big"), number)
             if names.any_wanted:
@@ -105,7 +105,7 @@ def test_for_many_unknown_ids_all_names_are_requested_once_a_second():
     assert (cluster.all_wanted, timers, names.any_wanted) == (2, [], False)
 
 
-def test_an_id_beyond_those_that_are_requested_is_awaited():
+def test_an_id_beyond_those_that_are_requested_is_awaited() -> None:
     cluster = Cluster()
     names = ClusterTopicNames(cast("Any", cluster), lambda seconds, call: None)
     for number in range(1, ASKED_AT_MOST + 2):

@@ -23,13 +23,15 @@ TWO = record_batch(61) + record_batch(100)
     ],
 )
 @pytest.mark.parametrize("cut", [1, 7, 1000])
-def test_whole_batches_are_found_and_everything_is_read(records, whole, cut_batch, cut):
+def test_whole_batches_are_found_and_everything_is_read(
+    records: bytes, whole: int, cut_batch: int, cut: int
+) -> None:
     data = records + b"behind"
     reader = Reader([data[at : at + cut] for at in range(0, len(data), cut)])
     assert read_whole_batches(reader, len(records)) == (whole, cut_batch)
     assert reader.offset == len(records)
 
 
-def test_records_that_are_not_there_are_short():
+def test_records_that_are_not_there_are_short() -> None:
     with pytest.raises(Short):
         read_whole_batches(Reader([TWO[:-1]]), len(TWO))

@@ -22,5 +22,5 @@ from proxy.wire.client_software import retries_throttling
         ("apache-kafka-java \u0664.3", False),
     ],
 )
-def test_who_retries(software, retries):
+def test_who_retries(software: str, retries: bool) -> None:
     assert retries_throttling(software) is retries

@@ -18,21 +18,21 @@ from tests.support.stories.fetching import HOT, fetch, topic_id
 
 
 @pytest.mark.parametrize("version", versions(1))
-def test_max_bytes_of_a_partition_are_replaced(version):
+def test_max_bytes_of_a_partition_are_replaced(version: int) -> None:
     (entry,) = read_fetch(fetch(1, {(HOT, 3): 99}, version)).entries
     (wanted,) = read_fetch(fetch(1, {(HOT, 3): 99}, version, bounds={(HOT, 3): 17})).entries
     assert with_max_bytes(entry.raw, version, 17) == wanted.raw
 
 
 @pytest.mark.parametrize(("epoch", "full"), [(FULL_EPOCH, True), (FINAL_EPOCH, True), (1, False)])
-def test_a_full_request_names_all_its_partitions(epoch, full):
+def test_a_full_request_names_all_its_partitions(epoch: int, full: bool) -> None:
     request = FetchRequest(12)
     request.session_epoch = epoch
     assert request.full is full
 
 
 @pytest.mark.parametrize("version", versions(1))
-def test_the_session_is_read_however_the_frame_is_split(version):
+def test_the_session_is_read_however_the_frame_is_split(version: int) -> None:
     frame = fetch(1, {(HOT, 3): 99}, version, session=(77, 5))
     start = after_bounds(read_request([frame]))
     found = {read_session([frame[:at], frame[at:]], start, version) for at in range(1, len(frame))}
@@ -42,7 +42,7 @@ def test_the_session_is_read_however_the_frame_is_split(version):
             read_session([frame[: start + 8]], start, version)
 
 
-def test_a_topic_has_a_name_or_an_id():
+def test_a_topic_has_a_name_or_an_id() -> None:
     assert topic_bytes(11, b"hot") == b"\0\3hot"
     assert topic_bytes(12, b"hot") == b"\4hot"
     assert topic_bytes(13, topic_id(HOT).bytes) == topic_id(HOT).bytes
@@ -52,7 +52,9 @@ def test_a_topic_has_a_name_or_an_id():
     ("version", "right", "wrong"),
     [(17, b"\1\0\x10", b"\1\0\x0e"), (18, b"\1\x08", b"\1\x09"), (18, b"\2\0\x10", b"\2\0\x40")],
 )
-def test_a_tagged_field_with_a_wrong_size_hides_no_partition(version, right, wrong):
+def test_a_tagged_field_with_a_wrong_size_hides_no_partition(
+    version: int, right: bytes, wrong: bytes
+) -> None:
     """Kafka's generated code reads 16 bytes for replica_directory_id and 8 for high_watermark, whatever the
     size says.
     """
@@ -62,7 +64,7 @@ def test_a_tagged_field_with_a_wrong_size_hides_no_partition(version, right, wro
         read_fetch(frame.replace(right, wrong, 1))
 
 
-def test_an_unknown_tagged_field_may_have_any_size():
+def test_an_unknown_tagged_field_may_have_any_size() -> None:
     frame = request_frame(sample(request_type(FETCH, 17)))
     unknown = frame.replace(b"\1\0\x10", b"\2\x05\x02xx\0\x10", 1)
     assert len(read_fetch(unknown).entries) == 4

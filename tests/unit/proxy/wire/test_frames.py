@@ -8,16 +8,22 @@ from tests.support.messages.kio_messages import framed
 LIMIT = 100 << 20
 
 
-def splitter(first_part_bytes=CUT_THROUGH_BYTES):
+def splitter(first_part_bytes: int = CUT_THROUGH_BYTES) -> FrameSplitter:
     return FrameSplitter(LIMIT, first_part_bytes)
 
 
-def head(size):
+def head(size: int) -> bytes:
     """The length in front of a frame of `size` bytes in all."""
     return (size - 4).to_bytes(4, "big")
 
 
-def frames(found):
+def taken(found: FrameSplitter) -> Frame:
+    frame = found.next()
+    assert frame is not None
+    return frame
+
+
+def frames(found: FrameSplitter) -> list[bytes]:
     out = []
     while (frame := found.next()) is not None:
         assert sum(map(len, frame.pieces)) == frame.size
@@ -26,7 +32,7 @@ def frames(found):
     return out
 
 
-def test_frames_come_whole_however_they_are_split():
+def test_frames_come_whole_however_they_are_split() -> None:
     sent = [framed(b""), framed(b"a"), framed(b"bcd"), framed(b"")]
     stream = b"".join(sent)
     for first in range(len(stream) + 1):
@@ -40,7 +46,7 @@ def test_frames_come_whole_however_they_are_split():
             assert (found.buffered, found.in_frame) == (0, False)
 
 
-def test_a_frame_is_not_handed_out_before_its_last_byte():
+def test_a_frame_is_not_handed_out_before_its_last_byte() -> None:
     found = splitter()
     for byte in framed(b"abc")[:-1]:
         found.feed(bytes([byte]))
@@ -51,24 +57,24 @@ def test_a_frame_is_not_handed_out_before_its_last_byte():
     assert found.buffered == 0
 
 
-def test_a_chunk_that_is_one_frame_is_not_copied():
+def test_a_chunk_that_is_one_frame_is_not_copied() -> None:
     found = splitter()
     chunk = framed(b"abc")
     found.feed(chunk)
-    assert found.next().pieces[0] is chunk
+    assert taken(found).pieces[0] is chunk
 
 
-def test_a_frame_of_exactly_the_limit_is_buffered_until_it_is_whole():
+def test_a_frame_of_exactly_the_limit_is_buffered_until_it_is_whole() -> None:
     found = splitter()
     found.feed(head(CUT_THROUGH_BYTES) + bytes(CUT_THROUGH_BYTES - 5))
     assert found.next() is None
     assert not found.in_frame
     found.feed(b"\0")
-    frame = found.next()
+    frame = taken(found)
     assert (frame.size, frame.complete) == (CUT_THROUGH_BYTES, True)
 
 
-def test_a_larger_frame_is_cut_through_once_the_hold_is_there():
+def test_a_larger_frame_is_cut_through_once_the_hold_is_there() -> None:
     found = splitter()
     size = CUT_THROUGH_BYTES + 10_000
     found.feed(head(size))
@@ -76,7 +82,7 @@ def test_a_larger_frame_is_cut_through_once_the_hold_is_there():
     assert found.next() is None
     assert found.buffered == CUT_THROUGH_BYTES - 1
     found.feed(b"\0")
-    frame = found.next()
+    frame = taken(found)
     assert (frame.size, frame.complete, found.in_frame) == (size, False, True)
     assert sum(map(len, frame.pieces)) == CUT_THROUGH_BYTES
     assert found.next() is None
@@ -89,45 +95,45 @@ def test_a_larger_frame_is_cut_through_once_the_hold_is_there():
     assert frames(found) == [framed(b"next")]
 
 
-def test_a_large_frame_that_is_there_at_once_is_whole():
+def test_a_large_frame_that_is_there_at_once_is_whole() -> None:
     found = splitter()
     body = bytes(CUT_THROUGH_BYTES)
     found.feed(framed(body) + framed(b"next"))
     assert frames(found) == [framed(body), framed(b"next")]
 
 
-def test_the_threshold_may_be_small_and_small_frames_are_buffered_all_the_same():
+def test_the_threshold_may_be_small_and_small_frames_are_buffered_all_the_same() -> None:
     found = splitter(first_part_bytes=100)
     found.feed(head(1000) + bytes(995))
     assert found.next() is None
     found.feed(b"\0" + head(CUT_THROUGH_BYTES + 1) + bytes(95))
-    assert found.next().size == 1000
+    assert taken(found).size == 1000
     assert found.next() is None
     found.feed(b"\0")
-    frame = found.next()
+    frame = taken(found)
     assert (sum(map(len, frame.pieces)), frame.complete) == (100, False)
 
 
-def test_a_frame_of_exactly_the_limit_is_buffered_whatever_the_threshold():
+def test_a_frame_of_exactly_the_limit_is_buffered_whatever_the_threshold() -> None:
     found = splitter(first_part_bytes=100)
     found.feed(head(CUT_THROUGH_BYTES) + bytes(CUT_THROUGH_BYTES - 5))
     assert found.next() is None
     found.feed(b"\0")
-    assert found.next().complete
+    assert taken(found).complete
 
 
-def test_the_end_of_a_large_frame_is_handed_out_however_little_it_is():
+def test_the_end_of_a_large_frame_is_handed_out_however_little_it_is() -> None:
     found = splitter(first_part_bytes=100)
     size = CUT_THROUGH_BYTES + 1
     found.feed(head(size) + bytes(size - 5))
-    assert not found.next().complete
+    assert not taken(found).complete
     found.feed(b"z")
-    frame = found.next()
+    frame = taken(found)
     assert (frame.pieces, frame.complete) == ([b"z"], True)
 
 
 @pytest.mark.parametrize("size", [CUT_THROUGH_BYTES, 2 * CUT_THROUGH_BYTES])
-def test_bytes_that_come_in_dribbles_make_few_pieces(size):
+def test_bytes_that_come_in_dribbles_make_few_pieces(size: int) -> None:
     """Each chunk has its cost in memory and in time: a peer must not choose how many there are."""
     dribble = 16
     found = splitter()
@@ -148,7 +154,7 @@ def test_bytes_that_come_in_dribbles_make_few_pieces(size):
 
 @pytest.mark.parametrize("before", [b"", framed(b"a good one")])
 @pytest.mark.parametrize("length", [-1, -(2**31), LIMIT + 1, 2**31 - 1])
-def test_a_length_that_cannot_be_ends_it(before, length):
+def test_a_length_that_cannot_be_ends_it(before: bytes, length: int) -> None:
     found = splitter()
     found.feed(before)
     if before:
@@ -162,7 +168,7 @@ def test_a_length_that_cannot_be_ends_it(before, length):
     assert caught.value.head == raw
 
 
-def test_the_longest_frame_is_allowed():
+def test_the_longest_frame_is_allowed() -> None:
     found = FrameSplitter(10)
     found.feed(framed(b"0123456789"))
     assert frames(found) == [framed(b"0123456789")]
@@ -171,7 +177,7 @@ def test_the_longest_frame_is_allowed():
         found.next()
 
 
-def test_empty_chunks_are_nothing():
+def test_empty_chunks_are_nothing() -> None:
     found = splitter()
     for chunk in (b"", b"\0\0", b"", b"\0\3", b"", b"abc", b"", b"\0"):
         found.feed(chunk)
@@ -179,14 +185,14 @@ def test_empty_chunks_are_nothing():
     assert found.buffered == 1
 
 
-def test_whole_frames_share_one_reader():
+def test_whole_frames_share_one_reader() -> None:
     kept = Reader(NOTHING)
     for number in (1, 2):
         reader = start_reading(Frame([framed(bytes([0, number]))], 6, True), kept)
         assert (reader is kept, reader.i16()) == (True, number)
 
 
-def test_a_frame_that_is_cut_through_has_a_reader_and_a_list_of_its_own():
+def test_a_frame_that_is_cut_through_has_a_reader_and_a_list_of_its_own() -> None:
     kept = Reader(NOTHING)
     frame = Frame([b"\0\0\1\0\0\7"], 260, False)
     reader = start_reading(frame, kept)

@@ -2,13 +2,13 @@ from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.known_watermarks import KNOWN_AT_MOST, KnownWatermarks
 
 
-def marks(known, partition=0):
+def marks(known: KnownWatermarks, partition: int = 0) -> Watermarks:
     made = Watermarks()
     made.known, made.topic, made.partition = known, "orders", partition
     return made
 
 
-def test_what_one_consumer_is_told_all_know():
+def test_what_one_consumer_is_told_all_know() -> None:
     known = KnownWatermarks()
     one, other = marks(known), marks(known)
     assert other.offsets is None
@@ -17,7 +17,7 @@ def test_what_one_consumer_is_told_all_know():
     assert marks(known, 1).offsets is None
 
 
-def test_what_was_told_under_another_leader_epoch_is_what_all_know():
+def test_what_was_told_under_another_leader_epoch_is_what_all_know() -> None:
     known = KnownWatermarks()
     one = marks(known)
     one.tell(70, 69, 1)
@@ -26,7 +26,7 @@ def test_what_was_told_under_another_leader_epoch_is_what_all_know():
     assert one.offsets == (80, 80, 1)
 
 
-def test_a_follower_knows_what_its_own_connection_was_told():
+def test_a_follower_knows_what_its_own_connection_was_told() -> None:
     alone = Watermarks()
     alone.tell(70, 69, 1)
     assert alone.offsets == (70, 69, 1)
@@ -34,7 +34,7 @@ def test_a_follower_knows_what_its_own_connection_was_told():
     assert alone.offsets is None
 
 
-def test_the_oldest_go_first():
+def test_the_oldest_go_first() -> None:
     known = KnownWatermarks()
     for partition in range(KNOWN_AT_MOST + 1):
         known.tell("orders", partition, (1, 1, 1))

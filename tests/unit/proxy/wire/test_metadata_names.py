@@ -3,6 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
+from kio.schema.metadata.v12.response import MetadataResponse
 
 from proxy.wire.api_keys import METADATA
 from proxy.wire.errors import Short
@@ -14,7 +16,7 @@ SCHEMA = response_type(METADATA, VERSION)
 FEW = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 
 
-def wanted(response):
+def wanted(response: MetadataResponse) -> dict[bytes, str]:
     return {
         topic.topic_id.bytes: topic.name
         for topic in response.topics
@@ -24,7 +26,7 @@ def wanted(response):
 
 @FEW
 @given(response=messages(SCHEMA), most=st.integers(1, 5))
-def test_the_names_are_those_of_topics_without_an_error(response, most):
+def test_the_names_are_those_of_topics_without_an_error(response: MetadataResponse, most: int) -> None:
     read = MetadataNames(response_frame(response, 7)[4:])
     assert read.correlation_id == 7
     steps = 1
@@ -37,7 +39,7 @@ def test_the_names_are_those_of_topics_without_an_error(response, most):
 
 @FEW
 @given(response=messages(SCHEMA), data=st.data())
-def test_a_response_that_ends_early_is_short(response, data):
+def test_a_response_that_ends_early_is_short(response: MetadataResponse, data: DataObject) -> None:
     frame = response_frame(response, 7)[4:]
     # The tags at the end are not read.
     cut = frame[: data.draw(st.integers(0, len(frame) - 2))]

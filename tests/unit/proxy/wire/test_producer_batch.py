@@ -6,7 +6,7 @@ from proxy.wire.producer_batch import BATCH_HEAD_BYTES, NO_PRODUCER_ID, read_pro
 from tests.support.messages.requests import batch
 
 
-def test_the_head_of_a_batch_says_whose_and_which_it_is():
+def test_the_head_of_a_batch_says_whose_and_which_it_is() -> None:
     records = bytearray(batch([b"one", b"two", b"three"]))
     records[43:51] = (4000).to_bytes(8, "big")
     records[51:53] = (3).to_bytes(2, "big")
@@ -19,7 +19,7 @@ def test_the_head_of_a_batch_says_whose_and_which_it_is():
     assert read.base_timestamp == int.from_bytes(records[27:35], "big") > 1_500_000_000_000
 
 
-def test_a_producer_that_is_not_idempotent_has_no_id():
+def test_a_producer_that_is_not_idempotent_has_no_id() -> None:
     read = read_producer_batch(batch([b"one"])[:BATCH_HEAD_BYTES])
     assert read is not None
     assert read.producer_id == NO_PRODUCER_ID
@@ -30,5 +30,5 @@ def test_a_producer_that_is_not_idempotent_has_no_id():
     [b"", batch([b"x"])[:60], batch([b"x" * 80], magic=1)[:61]],
     ids=["empty", "a byte too short", "magic 1"],
 )
-def test_what_is_no_whole_head_of_magic_2_says_nothing(head):
+def test_what_is_no_whole_head_of_magic_2_says_nothing(head: bytes) -> None:
     assert read_producer_batch(head) is None

@@ -6,7 +6,7 @@ from proxy.wire.protected_topics import ProtectedTopics
 ID, OTHER = b"\1" * 16, b"\2" * 16
 
 
-def test_a_name_is_compared_as_a_whole():
+def test_a_name_is_compared_as_a_whole() -> None:
     topics = ProtectedTopics(frozenset(["ours"]))
     assert topics.has("ours", NO_ID)
     assert topics.has_raw_name(b"ours")
@@ -15,13 +15,13 @@ def test_a_name_is_compared_as_a_whole():
     assert not topics.has_raw_name(b"ours2")
 
 
-def test_names_are_known_by_their_lengths_in_bytes():
+def test_names_are_known_by_their_lengths_in_bytes() -> None:
     topics = ProtectedTopics(frozenset(["ours", "größe"]))
     assert [length for length in range(300) if topics.has_length(length)] == [4, 7]
     assert not any(ProtectedTopics(frozenset()).has_length(length) for length in range(300))
 
 
-def test_ids_are_never_forgotten():
+def test_ids_are_never_forgotten() -> None:
     topics = ProtectedTopics(frozenset(["ours"]))
     assert not topics.has_id(ID)
     topics.learn(frozenset([ID]))

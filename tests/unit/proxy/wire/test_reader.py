@@ -1,13 +1,14 @@
 """The reader over every split of its bytes: where a border lies must never matter."""
 
 import re
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import MAX_TAGS, Reader
 
-FIELDS = [
+FIELDS: list[tuple[str, Callable[[Reader], object], bytes, object]] = [
     ("u8", lambda reader: reader.u8(), b"\xfe", 254),
     ("i16", lambda reader: reader.i16(), b"\x01\x02", 0x102),
     ("i16 below zero", lambda reader: reader.i16(), b"\xff\xfe", -2),
@@ -47,11 +48,11 @@ BEFORE = b"\x11\x22"
 AFTER = b"\x33\x44"
 
 
-def ids(rows):
+def ids(rows: list[tuple[str, Callable[[Reader], object], bytes, object]]) -> list[str]:
     return [row[0] for row in rows]
 
 
-def splits(data):
+def splits(data: bytes) -> Iterator[list[bytes]]:
     """The data in one, two and three pieces, in single bytes, and with empty pieces between."""
     yield [data]
     for first in range(len(data) + 1):
@@ -62,7 +63,9 @@ def splits(data):
 
 
 @pytest.mark.parametrize(("name", "read", "data", "value"), FIELDS, ids=ids(FIELDS))
-def test_a_field_reads_the_same_however_it_is_split(name, read, data, value):
+def test_a_field_reads_the_same_however_it_is_split(
+    name: str, read: Callable[[Reader], object], data: bytes, value: object
+) -> None:
     for pieces in splits(BEFORE + data + AFTER):
         reader = Reader(pieces, len(BEFORE))
         assert read(reader) == value, pieces
@@ -72,7 +75,9 @@ def test_a_field_reads_the_same_however_it_is_split(name, read, data, value):
 
 
 @pytest.mark.parametrize(("name", "read", "data", "value"), FIELDS, ids=ids(FIELDS))
-def test_a_field_that_is_not_all_there_is_short(name, read, data, value):
+def test_a_field_that_is_not_all_there_is_short(
+    name: str, read: Callable[[Reader], object], data: bytes, value: object
+) -> None:
     for there in range(len(data)):
         for pieces in splits(BEFORE + data[:there]):
             with pytest.raises(Short):
@@ -80,7 +85,9 @@ def test_a_field_that_is_not_all_there_is_short(name, read, data, value):
 
 
 @pytest.mark.parametrize(("name", "read", "data", "value"), FIELDS, ids=ids(FIELDS))
-def test_a_field_is_read_again_from_a_mark_when_the_rest_has_come(name, read, data, value):
+def test_a_field_is_read_again_from_a_mark_when_the_rest_has_come(
+    name: str, read: Callable[[Reader], object], data: bytes, value: object
+) -> None:
     whole = BEFORE + data + AFTER
     for there in range(len(BEFORE), len(BEFORE + data)):
         for release in (False, True):
@@ -100,7 +107,7 @@ def test_a_field_is_read_again_from_a_mark_when_the_rest_has_come(name, read, da
                 assert reader.offset == len(whole)
 
 
-def test_every_field_one_after_the_other_over_every_two_splits():
+def test_every_field_one_after_the_other_over_every_two_splits() -> None:
     fields = [field for field in FIELDS if field[2]]
     data = b"".join(field[2] for field in fields)
     for first in range(len(data)):
@@ -129,7 +136,9 @@ def test_every_field_one_after_the_other_over_every_two_splits():
         (lambda reader: reader.take(2**31), b"abc"),
     ],
 )
-def test_what_the_protocol_forbids_is_malformed_and_not_merely_short(read, data):
+def test_what_the_protocol_forbids_is_malformed_and_not_merely_short(
+    read: Callable[[Reader], object], data: bytes
+) -> None:
     for pieces in splits(data + AFTER):
         with pytest.raises(Malformed) as caught:
             read(Reader(pieces))
@@ -144,12 +153,12 @@ def test_what_the_protocol_forbids_is_malformed_and_not_merely_short(read, data)
         lambda reader: reader.skip(2**31 - 1),
     ],
 )
-def test_a_huge_length_is_short_at_once(read):
+def test_a_huge_length_is_short_at_once(read: Callable[[Reader], object]) -> None:
     with pytest.raises(Short):
         read(Reader([b"\xff\xff\xff\xff\x07", b"abc"]))
 
 
-def test_short_says_where_and_how_much():
+def test_short_says_where_and_how_much() -> None:
     reader = Reader([b"ab", b"cd"], 3)
     with pytest.raises(Short) as caught:
         reader.i32()
@@ -158,14 +167,14 @@ def test_short_says_where_and_how_much():
         Reader([b"ab", b"cd"], 4).u8()
 
 
-def test_take_says_where_in_data_the_bytes_begin():
+def test_take_says_where_in_data_the_bytes_begin() -> None:
     for pieces in splits(b"0123456789"):
         reader = Reader(pieces, 3)
         at = reader.take(4)
         assert reader.data[at : at + 4] == b"3456"
 
 
-def test_bytes_are_skipped_as_they_come():
+def test_bytes_are_skipped_as_they_come() -> None:
     for pieces in splits(b"0123456789"):
         reader = Reader(pieces, 4)
         assert reader.skip_available(20) == 14
@@ -178,7 +187,7 @@ def test_bytes_are_skipped_as_they_come():
         assert reader.data[at : at + 2] == b"op"
 
 
-def test_a_released_reader_holds_only_what_lies_ahead():
+def test_a_released_reader_holds_only_what_lies_ahead() -> None:
     reader = Reader([b"0123", b"4567", b"89ab", b"cdef"], 6)
     reader.release()
     assert reader.pieces == [b"89ab", b"cdef"]
@@ -190,7 +199,7 @@ def test_a_released_reader_holds_only_what_lies_ahead():
     assert (reader.data[at : at + 4], reader.offset) == (b"abcd", 14)
 
 
-def test_a_mark_inside_joined_bytes_is_good_after_a_release():
+def test_a_mark_inside_joined_bytes_is_good_after_a_release() -> None:
     reader = Reader([b"0", b"123", b"456"])
     reader.i16()
     mark = reader.mark()
@@ -203,7 +212,7 @@ def test_a_mark_inside_joined_bytes_is_good_after_a_release():
 
 
 @pytest.mark.parametrize("cut", range(1, 8))
-def test_what_is_peeked_at_stays_to_be_read(cut):
+def test_what_is_peeked_at_stays_to_be_read(cut: int) -> None:
     data = bytes(range(8))
     reader = Reader([data[:cut], data[cut:]])
     reader.take(1)
@@ -215,7 +224,7 @@ def test_what_is_peeked_at_stays_to_be_read(cut):
 
 
 @pytest.mark.parametrize("error_code", [0, 1, 127, 128, 300, 32767, -1, -2, -32768])
-def test_an_error_code_with_the_bytes_behind_it(error_code):
+def test_an_error_code_with_the_bytes_behind_it(error_code: int) -> None:
     frame = error_code.to_bytes(2, "big", signed=True) + b"xxxx" + b"\0\0\0\7"
     for cut in range(len(frame) + 1):
         reader = Reader([part for part in (frame[:cut], frame[cut:]) if part])
@@ -227,7 +236,7 @@ def test_an_error_code_with_the_bytes_behind_it(error_code):
     ("pieces", "stepped"),
     [([b"\0\7"], True), ([b"\1\0\0\7"], False), ([b"", b"\0\7"], False), ([b""], False)],
 )
-def test_a_section_without_tagged_fields_is_stepped_over(pieces, stepped):
+def test_a_section_without_tagged_fields_is_stepped_over(pieces: list[bytes], stepped: bool) -> None:
     reader = Reader(pieces)
     assert reader.skip_no_tags() is stepped
     assert reader.offset == (1 if stepped else 0)

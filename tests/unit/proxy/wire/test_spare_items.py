@@ -7,7 +7,14 @@ from proxy.wire.spare_items import ITEMS_AT_MOST, LISTS_AT_MOST, SpareItems
 from proxy.wire.views import NO_ITEMS, Found, ResponseView
 
 
-def read(spare, partitions, topic="t", topic_id=NO_ID, head=b"", error_code=0):
+def read(
+    spare: SpareItems,
+    partitions: tuple[int, ...] | range,
+    topic: str = "t",
+    topic_id: bytes = NO_ID,
+    head: bytes = b"",
+    error_code: int = 0,
+) -> ResponseView:
     """A message with these partitions, which has been read."""
     view = ResponseView(12, True, 100, want_items=True)
     spare.lend(view)
@@ -17,7 +24,7 @@ def read(spare, partitions, topic="t", topic_id=NO_ID, head=b"", error_code=0):
     return view
 
 
-def fields(view):
+def fields(view: ResponseView) -> list[tuple[str, bytes, int, int, bytes, int]]:
     return [
         (item.topic, item.topic_id, item.partition, item.size, item.head, item.error_code)
         for item in view.items
@@ -25,14 +32,14 @@ def fields(view):
 
 
 @pytest.mark.parametrize("later", [(5, 6, 7), (5,), (5, 6, 7, 8, 9), ()])
-def test_a_message_has_its_own_items_whatever_the_one_before_had(later):
+def test_a_message_has_its_own_items_whatever_the_one_before_had(later: tuple[int, ...]) -> None:
     spare = SpareItems()
     spare.take_back(read(spare, (1, 2, 3), head=b"head", error_code=6))
     again = read(spare, later, topic="other", topic_id=b"i" * 16)
     assert fields(again) == [("other", b"i" * 16, number, number * 10, b"", 0) for number in later]
 
 
-def test_items_that_are_in_use_are_not_lent():
+def test_items_that_are_in_use_are_not_lent() -> None:
     spare = SpareItems()
     first = read(spare, (1, 2))
     before = fields(first)
@@ -40,7 +47,7 @@ def test_items_that_are_in_use_are_not_lent():
     assert fields(first) == before
 
 
-def test_the_items_of_a_message_that_is_done_with_are_used_again():
+def test_the_items_of_a_message_that_is_done_with_are_used_again() -> None:
     spare = SpareItems()
     first = read(spare, (1, 2))
     items = list(first.items)
@@ -49,7 +56,7 @@ def test_the_items_of_a_message_that_is_done_with_are_used_again():
     assert all(made is item for made, item in zip(read(spare, (1, 2)).items, items, strict=True))
 
 
-def test_a_message_without_items_leaves_them_to_the_next():
+def test_a_message_without_items_leaves_them_to_the_next() -> None:
     spare = SpareItems()
     first = read(spare, (1, 2))
     items = list(first.items)
@@ -58,7 +65,7 @@ def test_a_message_without_items_leaves_them_to_the_next():
     assert read(spare, (1,)).items[0] is items[0]
 
 
-def test_a_view_that_wants_no_items_gets_none():
+def test_a_view_that_wants_no_items_gets_none() -> None:
     spare = SpareItems()
     spare.take_back(read(spare, (1, 2)))
     view = ResponseView(12, True, 100, want_items=False)
@@ -70,7 +77,9 @@ def test_a_view_that_wants_no_items_gets_none():
     ("topic", "topic_id", "partition", "stays"),
     [("t", NO_ID, 1, True), ("t", NO_ID, 2, False), ("u", NO_ID, 1, False), ("", b"i" * 16, 1, False)],
 )
-def test_a_look_up_stays_while_the_partition_is_the_same(topic, topic_id, partition, stays):
+def test_a_look_up_stays_while_the_partition_is_the_same(
+    topic: str, topic_id: bytes, partition: int, stays: bool
+) -> None:
     spare = SpareItems()
     first = read(spare, (1,))
     found = first.items[0].found = Found()
@@ -78,7 +87,7 @@ def test_a_look_up_stays_while_the_partition_is_the_same(topic, topic_id, partit
     assert (read(spare, (partition,), topic, topic_id).items[0].found is found) == stays
 
 
-def test_a_look_up_of_a_topic_with_an_id_stays_although_its_name_is_not_known_at_first():
+def test_a_look_up_of_a_topic_with_an_id_stays_although_its_name_is_not_known_at_first() -> None:
     spare, topic_id = SpareItems(), b"i" * 16
     first = read(spare, (1,), "", topic_id)
     first.items[0].topic = "name"
@@ -88,7 +97,7 @@ def test_a_look_up_of_a_topic_with_an_id_stays_although_its_name_is_not_known_at
     assert (again.items[0].topic, again.items[0].found) == ("", found)
 
 
-def test_few_and_short_lists_are_kept():
+def test_few_and_short_lists_are_kept() -> None:
     spare = SpareItems()
     views = [read(spare, (1,)) for _ in range(LISTS_AT_MOST + 1)]
     kept = {id(view.items[0]) for view in views}

@@ -12,26 +12,26 @@ ALICE, BOB = ("alice", ""), ("bob", "")
 
 
 class Known(TopicNames):
-    def __init__(self, names):
+    def __init__(self, names: dict[bytes, str]) -> None:
         super().__init__()
         self.names = names
-        self.asked_for = []
+        self.asked_for: list[bytes] = []
 
-    def look_up(self, topic_id):
+    def look_up(self, topic_id: bytes) -> str:
         self.asked_for.append(topic_id)
         return self.names.get(topic_id, "")
 
 
-def ids(number, first=1):
+def ids(number: int, first: int = 1) -> list[bytes]:
     return [each.to_bytes(16, "big") for each in range(first, first + number)]
 
 
-def want(names, topic_ids, client=ALICE):
+def want(names: TopicNames, topic_ids: list[bytes], client: tuple[str, str] = ALICE) -> None:
     for topic_id in topic_ids:
         names.want(topic_id, client)
 
 
-def test_items_get_the_names_that_are_known():
+def test_items_get_the_names_that_are_known() -> None:
     names = Known({ID: "orders"})
     items = [Item("", ID, 0, 10), Item("", OTHER, 0, 10), Item("", NO_ID, 0, 1), Item("named", ID, 0, 1)]
     names.fill_known(items)
@@ -39,19 +39,19 @@ def test_items_get_the_names_that_are_known():
     assert (names.asked_for, names.any_wanted) == ([ID, OTHER], False)
 
 
-def test_a_known_name_is_looked_up_once_and_an_unknown_one_each_time():
+def test_a_known_name_is_looked_up_once_and_an_unknown_one_each_time() -> None:
     names = Known({ID: "orders"})
     assert [names.known_name(each) for each in (ID, ID, OTHER, OTHER)] == ["orders"] * 2 + [""] * 2
     assert names.asked_for == [ID, OTHER, OTHER]
 
 
-def test_nobody_knows_any_by_default():
+def test_nobody_knows_any_by_default() -> None:
     names = TopicNames()
     assert names.known_name(ID) == ""
     assert (names.asks, names.hides(ID), names.requests, names.responses) == (False, False, 0, 0)
 
 
-def test_names_are_not_collected_without_end():
+def test_names_are_not_collected_without_end() -> None:
     every = ids(KNOWN_AT_MOST + 1)
     names = Known(dict.fromkeys(every, "t"))
     for topic_id in every:
@@ -61,7 +61,7 @@ def test_names_are_not_collected_without_end():
     assert names.asked_for == [every[0]]
 
 
-def test_an_id_that_is_wanted_stays_asked_until_it_may_be_asked_for_again():
+def test_an_id_that_is_wanted_stays_asked_until_it_may_be_asked_for_again() -> None:
     names = TopicNames()
     want(names, [ID, OTHER])
     assert names.take_wanted() == {ID, OTHER}
@@ -75,7 +75,7 @@ OF_ONE = 56
 
 
 @pytest.mark.parametrize("clients", [1, 2, 20])
-def test_made_up_ids_of_some_clients_leave_some_to_the_next(clients):
+def test_made_up_ids_of_some_clients_leave_some_to_the_next(clients: int) -> None:
     names = TopicNames()
     for client in range(clients):
         want(names, ids(ASKED_AT_MOST, first=1 + client * ASKED_AT_MOST), (str(client), ""))
@@ -85,7 +85,7 @@ def test_made_up_ids_of_some_clients_leave_some_to_the_next(clients):
     assert len(names.take_wanted()) > 0
 
 
-def test_one_client_has_its_part_of_the_ids_however_often_it_asks():
+def test_one_client_has_its_part_of_the_ids_however_often_it_asks() -> None:
     names = TopicNames()
     want(names, ids(10 * ASKED_AT_MOST))
     assert len(names.take_wanted()) == OF_ONE

@@ -4,7 +4,7 @@ from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Found, Item, RequestView, ResponseView
 
 
-def test_a_request_view_starts_with_what_most_requests_have():
+def test_a_request_view_starts_with_what_most_requests_have() -> None:
     view = RequestView(0, 9, 7, "client", 100, flexible=True, want_items=True)
     assert (view.api_key, view.api_version, view.correlation_id, view.client_id, view.size) == (
         0,
@@ -19,13 +19,13 @@ def test_a_request_view_starts_with_what_most_requests_have():
     assert (view.max_bytes, view.max_bytes_at, view.min_bytes_at) == (-1, -1, -1)
 
 
-def test_a_response_view_starts_without_a_wait():
+def test_a_response_view_starts_without_a_wait() -> None:
     view = ResponseView(9, True, 100)
     assert (view.api_version, view.body_size, view.want_items) == (9, 100, False)
     assert (view.throttle_at, view.throttle_time_ms) == (-1, 0)
 
 
-def test_views_share_no_lists():
+def test_views_share_no_lists() -> None:
     first, second = ResponseView(0, False, 0, True), ResponseView(0, False, 0, True)
     items = [Item("t", NO_ID, partition, 1) for partition in range(2)]
     for item in items:
@@ -34,7 +34,7 @@ def test_views_share_no_lists():
     assert second.edits is not first.edits
 
 
-def test_an_item_is_one_partitions_part():
+def test_an_item_is_one_partitions_part() -> None:
     item = Item("orders", NO_ID, 3, 100)
     assert (item.topic, item.topic_id, item.partition, item.size) == ("orders", bytes(16), 3, 100)
 
@@ -51,7 +51,7 @@ def test_an_item_is_one_partitions_part():
     ],
     ids=["the same", "another partition", "another topic", "an id", "a head", "an error"],
 )
-def test_an_item_of_an_earlier_message_becomes_one_of_this_message(before):
+def test_an_item_of_an_earlier_message_becomes_one_of_this_message(before: Item) -> None:
     before.found = found = Found()
     same = (before.topic, before.topic_id, before.partition) == ("t", NO_ID, 3)
     view = ResponseView(12, True, 100, True)
@@ -64,7 +64,7 @@ def test_an_item_of_an_earlier_message_becomes_one_of_this_message(before):
     assert before.found is (found if same else None)
 
 
-def test_an_item_with_an_id_loses_the_name_that_its_topic_had():
+def test_an_item_with_an_id_loses_the_name_that_its_topic_had() -> None:
     topic_id = bytes(range(16))
     item = Item("t", topic_id, 3, 700)
     view = ResponseView(13, True, 100, True)

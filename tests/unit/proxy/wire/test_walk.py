@@ -23,7 +23,7 @@ from tests.support.messages.reading import (
 SIZES = [[7, 0, 300], [], [1]]
 
 
-def produce_request(version=7):
+def produce_request(version: int = 7) -> bytes:
     """Three topics with partitions of these sizes."""
     request = read_frame(request_type(0, version), produce(1, version=version, size=200))
     (topic,) = request.topic_data
@@ -49,20 +49,20 @@ ITEMS = [
 
 
 @pytest.mark.parametrize("version", [3, 7, 9, 12])
-def test_items_come_out_however_the_frame_is_split(version):
+def test_items_come_out_however_the_frame_is_split(version: int) -> None:
     frame = produce_request(version)
     for first in range(0, len(frame), 3):
         assert items_of(read_request([frame[:first], frame[first : first + 5], frame[first + 5 :]])) == ITEMS
 
 
-def test_without_a_wish_for_items_nothing_past_the_head_is_read():
+def test_without_a_wish_for_items_nothing_past_the_head_is_read() -> None:
     frame = produce_request()
     view = read_request([frame[:40]], want_items=False)
     assert (view.items, view.cursor.done) == ([], True)
 
 
 @pytest.mark.parametrize("version", [7, 9])
-def test_a_whole_frame_that_ends_early_is_short(version):
+def test_a_whole_frame_that_ends_early_is_short(version: int) -> None:
     frame = produce_request(version)
     for size in range(20, len(frame) - tags_at_the_end(version)):
         with pytest.raises(Short):
@@ -71,7 +71,7 @@ def test_a_whole_frame_that_ends_early_is_short(version):
 
 @pytest.mark.parametrize("version", [7, 9])
 @pytest.mark.parametrize("step", [1, 7, 50])
-def test_a_partial_frame_is_read_on_from_its_mark(version, step):
+def test_a_partial_frame_is_read_on_from_its_mark(version: int, step: int) -> None:
     """Each time from the start of the step that was not all there; what is behind can be let go."""
     frame = produce_request(version)
     api = api_of(0)
@@ -100,16 +100,16 @@ def test_a_partial_frame_is_read_on_from_its_mark(version, step):
     assert marks == sorted(marks)
 
 
-def tags_at_the_end(version):
+def tags_at_the_end(version: int) -> int:
     """A request's last tags, which nobody reads."""
     return 1 if version >= 9 else 0
 
 
-def read_body_offset(frame, version):
+def read_body_offset(frame: bytes, version: int) -> int:
     return 4 + 8 + 2 + len("client") + (1 if version >= 9 else 0)
 
 
-def test_records_are_skipped_as_they_come():
+def test_records_are_skipped_as_they_come() -> None:
     """The mark moves with them: nothing of a batch is kept."""
     frame = response_frame(fetch_response(11, bytes(1000)))
     api = api_of(1)
@@ -123,17 +123,17 @@ def test_records_are_skipped_as_they_come():
     assert reader.pieces == []
 
 
-def test_a_whole_view_has_no_mark():
+def test_a_whole_view_has_no_mark() -> None:
     assert read_request([produce_request()]).cursor.mark is None
 
 
-def test_edits_before_the_mark_are_known():
+def test_edits_before_the_mark_are_known() -> None:
     view = read_response(1, 11, [response_frame(fetch_response(11, b""))])
     assert view.cursor.marked_edits == 0
 
 
 @pytest.mark.parametrize("size", [-2, -(2**31)])
-def test_records_of_a_length_that_cannot_be(size):
+def test_records_of_a_length_that_cannot_be(size: int) -> None:
     frame = produce(1, version=7, size=200)
     (topic,) = read_frame(request_type(0, 7), frame).topic_data
     length = len(topic.partition_data[0].records).to_bytes(4, "big")

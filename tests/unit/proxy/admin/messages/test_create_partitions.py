@@ -9,14 +9,14 @@ from tests.support.messages.mutations import GROW, create_partitions, intercepte
 
 
 @pytest.mark.parametrize("version", versions(GROW))
-def test_partitions_are_the_new_total(version):
+def test_partitions_are_the_new_total(version: int) -> None:
     given = intercepted(request_frame(create_partitions({"a": 5, "b": 7}, version, validate_only=True)))
     request = to_end(read_topics_request(CREATE_PARTITIONS, given.header, given.frame, Yielder()))
     assert [(topic.key, topic.fields.partitions) for topic in request.topics] == [("a", 5), ("b", 7)]
     assert request.validate_only
 
 
-def test_rejection():
+def test_rejection() -> None:
     given = intercepted(request_frame(create_partitions({"a": 5})))
     request = to_end(read_topics_request(CREATE_PARTITIONS, given.header, given.frame, Yielder()))
     topic = request.reject(request.topics[0], ErrorCode.throttling_quota_exceeded)

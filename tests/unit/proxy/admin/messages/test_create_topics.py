@@ -3,6 +3,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.messages.create_topics import CREATE_TOPICS, add_configs, split_configs
 from proxy.admin.messages.topics import (
+    TopicsRequest,
     TopicsResponse,
     read_topics_request,
     read_topics_response,
@@ -22,14 +23,14 @@ from tests.support.messages.mutations import (
 )
 
 
-def read(frame):
+def read(frame: bytes) -> TopicsRequest:
     given = intercepted(frame)
     return to_end(read_topics_request(CREATE_TOPICS, given.header, given.frame, Yielder()))
 
 
 @pytest.mark.parametrize("version", versions(CREATE))
 @pytest.mark.parametrize("message", [None, "because"])
-def test_rejection_at_every_version_of_kio(version, message):
+def test_rejection_at_every_version_of_kio(version: int, message: str | None) -> None:
     request = read(request_frame(create_topics({"a": 1}, version)))
     [topic] = request.topics
     rejected = request.reject(topic, ErrorCode.invalid_config, message)
@@ -42,14 +43,14 @@ def test_rejection_at_every_version_of_kio(version, message):
     assert getattr(result, "topic_id", None) is None
 
 
-def test_rejection_before_error_messages():
+def test_rejection_before_error_messages() -> None:
     request = read(old_create_topics({"a": 1}, 0, 5))
     rejected = request.reject(request.topics[0], 40, "because")
     frame = write_topics_response(request, TopicsResponse([rejected]))
     assert frame == old_response({"a": 40}, correlation_id=5)
 
 
-def test_wanted_configs_are_taken_out():
+def test_wanted_configs_are_taken_out() -> None:
     request = read(request_frame(create_topics({"a": 1})))
     [topic] = request.topics
     [config], rest = to_end(split_configs(request, topic, {"retention.ms"}.__contains__, Yielder()))
@@ -58,7 +59,7 @@ def test_wanted_configs_are_taken_out():
     assert to_end(split_configs(again, again.topics[0], lambda name: True, Yielder()))[0] == []
 
 
-def test_response_without_configs_gets_none():
+def test_response_without_configs_gets_none() -> None:
     """A broker sends null to a client that may not describe the topic's configs."""
     request = read(request_frame(create_topics({"a": 1})))
     whole = payload_of(created({"a": 0}))

@@ -16,25 +16,25 @@ from tests.support.messages.mutations import intercepted, to_end
 KAFKA = [("a", b"kafka a"), ("b", b"kafka b")]
 
 
-def merged(name, source):
+def merged(name: str, source: int) -> list[tuple[str, bytes]]:
     entry = ConfigEntry(name, "5", source, LONG, "", ())
     return merge_configs(KAFKA, [entry], lambda entry: b"proxy")
 
 
-def test_configs_of_the_proxy_are_added():
+def test_configs_of_the_proxy_are_added() -> None:
     assert merged("c", TOPIC_CONFIG) == [*KAFKA, ("c", b"proxy")]
 
 
-def test_a_value_of_the_proxy_replaces_the_brokers():
+def test_a_value_of_the_proxy_replaces_the_brokers() -> None:
     assert merged("a", TOPIC_CONFIG) == [KAFKA[1], ("a", b"proxy")]
 
 
-def test_a_default_of_the_proxy_does_not():
+def test_a_default_of_the_proxy_does_not() -> None:
     assert merged("a", DEFAULT_CONFIG) == KAFKA
 
 
 @pytest.mark.parametrize("names", [None, []])
-def test_no_names_are_all_configs(names):
+def test_no_names_are_all_configs(names: list[str] | None) -> None:
     given = intercepted(request_frame(describe_request([((TOPIC, "t"), names)])))
     request = to_end(read_describe_request(given.header, given.frame, Yielder()))
     assert [(resource.key, resource.names) for resource in request.resources] == [((TOPIC, "t"), None)]

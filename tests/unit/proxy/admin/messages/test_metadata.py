@@ -1,12 +1,18 @@
 """Metadata requests and responses, of every version, written by kio."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.messages.metadata import ALLOWS_FROM, read_metadata_request, read_topic_errors
+from proxy.admin.messages.metadata import (
+    ALLOWS_FROM,
+    MetadataRequest,
+    read_metadata_request,
+    read_topic_errors,
+)
 from proxy.admin.yielder import Yielder
 from proxy.wire.api_keys import METADATA
 from proxy.wire.apis.api import read_request_header
@@ -26,7 +32,9 @@ VERSIONS = list(versions(METADATA))
 NAMED_BY_ID = UUID(int=7)
 
 
-def requested(version, names, *, create=True, topic_id=None):
+def requested(
+    version: int, names: list[str] | None, *, create: bool = True, topic_id: UUID | None = None
+) -> Any:
     """A Metadata request; `names` None asks for every topic."""
     schema = request_type(METADATA, version)
     topics = None
@@ -43,7 +51,7 @@ def requested(version, names, *, create=True, topic_id=None):
     )
 
 
-def read(message):
+def read(message: Any) -> MetadataRequest:
     frame = request_frame(message)
     return to_end(
         read_metadata_request(
@@ -52,12 +60,12 @@ def read(message):
     )
 
 
-def names_of(frame, version):
+def names_of(frame: bytes, version: int) -> tuple[list[str], bool]:
     message = read_frame(request_type(METADATA, version), frame)
     return [topic.name for topic in message.topics], message.allow_auto_topic_creation
 
 
-def responded(version, topics):
+def responded(version: int, topics: dict[str, int]) -> Any:
     """A response with two brokers, and these topics with two partitions each, by name their error codes."""
     schema = response_type(METADATA, version)
     brokers = tuple(
@@ -100,7 +108,7 @@ def responded(version, topics):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_topics_that_a_request_may_create(version):
+def test_the_topics_that_a_request_may_create(version: int) -> None:
     request = read(requested(version, ["a", "b", "a"]))
     assert request.names == ["a", "b"]
     assert request.version == max(version, ALLOWS_FROM)
@@ -110,28 +118,28 @@ def test_the_topics_that_a_request_may_create(version):
 
 
 @pytest.mark.parametrize("version", [v for v in VERSIONS if v >= ALLOWS_FROM])
-def test_the_rest_of_a_request_is_kept(version):
+def test_the_rest_of_a_request_is_kept(version: int) -> None:
     message = requested(version, ["a"])
     assert read(message).frame(create=True) == request_frame(message)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_request_for_every_topic_creates_none(version):
+def test_a_request_for_every_topic_creates_none(version: int) -> None:
     assert read(requested(version, None if version else [])).names == []
 
 
 @pytest.mark.parametrize("version", [v for v in VERSIONS if v >= ALLOWS_FROM])
-def test_a_request_without_the_permission_creates_none(version):
+def test_a_request_without_the_permission_creates_none(version: int) -> None:
     assert read(requested(version, ["a"], create=False)).names == []
 
 
 @pytest.mark.parametrize("version", [v for v in VERSIONS if v >= 12])
-def test_a_request_by_topic_id_creates_none(version):
+def test_a_request_by_topic_id_creates_none(version: int) -> None:
     assert read(requested(version, None, topic_id=NAMED_BY_ID)).names == []
 
 
 @pytest.mark.parametrize("version", [v for v in VERSIONS if v >= ALLOWS_FROM])
-def test_the_error_codes_of_topics(version):
+def test_the_error_codes_of_topics(version: int) -> None:
     topics = {"a": 0, "b": 3, "c": 29}
     payload = payload_of(responded(version, topics))
     assert to_end(read_topic_errors(payload, version, Yielder())) == topics

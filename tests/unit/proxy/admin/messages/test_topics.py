@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.messages.topics import (
     NO_COUNT,
+    TopicsApi,
+    TopicsRequest,
     TopicsResponse,
     read_topics_request,
     read_topics_response,
@@ -52,18 +55,18 @@ FEW = settings(max_examples=15)
 TOPICS = {CREATE: "topics", DELETE: "responses", GROW: "results"}
 
 
-def taken(frame):
+def taken(frame: bytes) -> TopicsRequest:
     """A request in parts."""
     given_out = intercepted(frame)
     api = TOPIC_APIS[given_out.header.api_key]
     return to_end(read_topics_request(api, given_out.header, given_out.frame, Yielder()))
 
 
-def read_response(request, frame):
+def read_response(request: TopicsRequest, frame: bytes) -> TopicsResponse:
     return to_end(read_topics_response(request, frame[LENGTH:], Yielder()))
 
 
-def request_of(api_key, version):
+def request_of(api_key: int, version: int) -> TopicsRequest:
     """Any request at this version; its topics do not matter."""
     empty = {"topics": ()} if hasattr(request_type(api_key, version), "topics") else {"topic_names": ()}
     more = {"validate_only": False} if hasattr(request_type(api_key, version), "validate_only") else {}
@@ -71,7 +74,7 @@ def request_of(api_key, version):
     return taken(request_frame(schema(timeout=create_topics({}).timeout, **empty, **more)))
 
 
-def asked_for(message):
+def asked_for(message: Any) -> list[tuple[str | None, bytes, int]]:
     """What the topics of a request say, by kio."""
     if hasattr(message, "topic_names"):
         return [(name, NO_ID, NO_COUNT) for name in message.topic_names]
@@ -82,7 +85,7 @@ def asked_for(message):
     return [(t.name, NO_ID, len(t.assignments) or t.num_partitions) for t in message.topics]
 
 
-def with_topics(message, places):
+def with_topics(message: Any, places: list[int]) -> Any:
     field = "topic_names" if hasattr(message, "topic_names") else "topics"
     topics = getattr(message, field)
     return replace(message, **{field: tuple(topics[place] for place in places)})
@@ -91,7 +94,7 @@ def with_topics(message, places):
 @each_version
 @FEW
 @given(data=st.data())
-def test_request_round_trip(api_key, version, data):
+def test_request_round_trip(api_key: int, version: int, data: DataObject) -> None:
     message = data.draw(messages(request_type(api_key, version)))
     frame = request_frame(message, 7)
     request = taken(frame)
@@ -108,7 +111,7 @@ def test_request_round_trip(api_key, version, data):
 @each_version
 @FEW
 @given(data=st.data())
-def test_response_round_trip(api_key, version, data):
+def test_response_round_trip(api_key: int, version: int, data: DataObject) -> None:
     message = data.draw(messages(response_type(api_key, version)))
     request = request_of(api_key, version)
     read = read_response(request, response_frame(message, 1))
@@ -132,7 +135,7 @@ def test_response_round_trip(api_key, version, data):
 @pytest.mark.parametrize(
     ("api_key", "version"), [(key, v) for key, v in EACH if v >= TOPIC_APIS[key].strict_from], ids=str
 )
-def test_rejection_is_kafkas(api_key, version):
+def test_rejection_is_kafkas(api_key: int, version: int) -> None:
     request = request_of(api_key, version)
     [topic] = read_response(request, response_frame(some_response(api_key, version))).topics
     frame = write_topics_response(request, TopicsResponse([request.reject(topic, 89)], 1500))
@@ -146,7 +149,7 @@ def test_rejection_is_kafkas(api_key, version):
         assert getattr(rejected, "topic_id", None) is None
 
 
-def some_response(api_key, version):
+def some_response(api_key: int, version: int) -> Any:
     schema = response_type(api_key, version)
     kind = schema.__annotations__[TOPICS[api_key]].__args__[0]
     fields: dict[str, Any] = {"topic_id": None} if hasattr(kind, "topic_id") else {}
@@ -157,7 +160,7 @@ def some_response(api_key, version):
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_create_topics_versions_that_kio_lacks(version):
+def test_create_topics_versions_that_kio_lacks(version: int) -> None:
     frame = old_create_topics({"a": 3, "b": -1}, version, 5)
     request = taken(frame)
     assert [(t.key, t.fields.partitions) for t in request.topics] == [("a", 3), ("b", -1)]
@@ -170,7 +173,7 @@ def test_create_topics_versions_that_kio_lacks(version):
     assert again == old_response({"a": 0, "b": 36}, messages=version == 1, correlation_id=5)
 
 
-def test_delete_topics_version_that_kio_lacks():
+def test_delete_topics_version_that_kio_lacks() -> None:
     frame = old_delete_topics(["a", "b"])
     request = taken(frame)
     assert [topic.key for topic in request.topics] == ["a", "b"]
@@ -180,7 +183,7 @@ def test_delete_topics_version_that_kio_lacks():
 
 
 @pytest.mark.parametrize("api", TOPIC_APIS.values(), ids=lambda api: api.versions.name)
-def test_versions_are_kafkas(api):
+def test_versions_are_kafkas(api: TopicsApi) -> None:
     for version in versions(api.versions.key):
         request, response = (schema(api.versions.key, version) for schema in (request_type, response_type))
         assert request.__name__ == f"{api.versions.name}Request"
@@ -190,7 +193,7 @@ def test_versions_are_kafkas(api):
         assert (version >= api.validate_only_from) is hasattr(request, "validate_only")
 
 
-def test_unknown_tagged_fields_are_kept():
+def test_unknown_tagged_fields_are_kept() -> None:
     """Unknown tagged fields, of a topic and of the request, go with them."""
     frame = frame_of(create_topics({"a": 1, "b": 2}))
     # The last bytes: topic b's tags, timeout, validate_only, the request's tags.
@@ -204,21 +207,21 @@ def test_unknown_tagged_fields_are_kept():
 
 
 @pytest.mark.parametrize("size", [*range(10, 56, 5)])
-def test_truncated_request_is_malformed(size):
+def test_truncated_request_is_malformed(size: int) -> None:
     whole = frame_of(create_topics({"a": 1, "b": [[1], [1, 2]]}))
     given_out = intercepted(whole)
     with pytest.raises(Malformed):
         to_end(read_topics_request(TOPIC_APIS[CREATE], given_out.header, given_out.frame[:size], Yielder()))
 
 
-def test_truncated_response_is_malformed():
+def test_truncated_response_is_malformed() -> None:
     request = taken(frame_of(create_topics({"a": 1})))
     whole = payload_of(created({"a": 0}))
     with pytest.raises(Malformed):
         to_end(read_topics_response(request, whole[:-4], Yielder()))
 
 
-async def test_reading_a_long_request_gives_the_event_loop_turns():
+async def test_reading_a_long_request_gives_the_event_loop_turns() -> None:
     given_out = intercepted(frame_of(create_topics({f"topic-{n}": 1 for n in range(STEPS)})))
     async with counted_turns() as turns:
         await read_topics_request(TOPIC_APIS[CREATE], given_out.header, given_out.frame, Yielder())

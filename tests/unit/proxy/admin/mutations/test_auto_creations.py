@@ -1,5 +1,7 @@
 """Topics that Metadata requests create: what is admitted, charged and forwarded."""
 
+from typing import Any
+
 import pytest
 
 from proxy.admin.broker import Broker
@@ -28,7 +30,7 @@ INVALID = 17
 class Cluster:
     """A client, the quota and a broker that creates topics; the clock is a number."""
 
-    def __init__(self, rate=RATE):
+    def __init__(self, rate: float = RATE) -> None:
         self.now = 1000.0
         self.quota = ControllerMutation()
         self.limit(rate)
@@ -36,27 +38,27 @@ class Cluster:
         self.exist = {"old"}
         self.behind = False
         """Whether the broker does not know yet what it has created."""
-        self.rejects = {}
-        self.created = []
+        self.rejects: dict[str, int] = {}
+        self.created: list[str] = []
         self.asked = 0
-        self.slept = []
+        self.slept: list[float] = []
         self.garbled = False
         self.costs = PermitCosts(lambda: self.now)
         self.answers = AutoCreations(self.quota, self._costs, lambda: self.now, self._sleep)
 
-    def limit(self, rate):
+    def limit(self, rate: float | None) -> None:
         quotas = {} if rate is None else {QuotaEntity(USER, None): {CONTROLLER_MUTATION_RATE: rate}}
         self.quota.configure(Limits(quotas), self.now)
 
-    def _costs(self, cluster_id):
+    def _costs(self, cluster_id: str) -> PermitCosts:
         assert cluster_id == CLUSTER
         return self.costs
 
-    async def _sleep(self, seconds):
+    async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.now += seconds
 
-    async def ask(self, frame):
+    async def ask(self, frame: bytes) -> bytes:
         self.asked += 1
         if self.garbled:
             return b"\0\0\0\0\0"
@@ -64,7 +66,7 @@ class Cluster:
         request = read_frame(request_type(METADATA, header.api_version), frame)
         return payload_of(responded(header.api_version, self._topics(request)), header.correlation_id)
 
-    def _topics(self, request):
+    def _topics(self, request: Any) -> dict[str, int]:
         """Kafka's handleTopicMetadataRequest: by name the error codes."""
         names = dict.fromkeys(topic.name for topic in request.topics)
         create = getattr(request, "allow_auto_topic_creation", True)
@@ -83,7 +85,7 @@ class Cluster:
             self.exist.update(self.created)
         return codes
 
-    def send(self, message, user=USER):
+    def send(self, message: Any, user: str = USER) -> dict[str, int]:
         """Send a request; return the error codes in its response. The proxy's own come before it."""
         broker = Broker(CLUSTER, NODE_ID, self.counts, self.ask, FixedRights())
         reply = to_end(self.answers.answer(intercepted(request_frame(message), user), broker))
@@ -93,17 +95,19 @@ class Cluster:
         return self._topics(read_frame(request_type(METADATA, header.api_version), reply.frame))
 
     @property
-    def tokens(self):
+    def tokens(self) -> float:
         [bucket] = self.quota.live()
-        return bucket.state(self.now).tokens
+        tokens = bucket.state(self.now).tokens
+        assert tokens is not None
+        return tokens
 
 
-def many(count):
+def many(count: int) -> list[str]:
     return [f"new-{number}" for number in range(count)]
 
 
 @pytest.mark.parametrize("version", [4, 8, 9, 10, 13])
-def test_topics_are_created_as_far_as_the_quota_admits_them(version):
+def test_topics_are_created_as_far_as_the_quota_admits_them(version: int) -> None:
     cluster = Cluster()
     codes = cluster.send(requested(version, ["old", *many(100)]))
     # As with CreateTopics, the topic that crosses the limit is created.
@@ -112,7 +116,7 @@ def test_topics_are_created_as_far_as_the_quota_admits_them(version):
     assert codes == {"old": 0, **{name: 0 if name in cluster.exist else NOT_THERE for name in many(100)}}
 
 
-def test_the_next_ones_are_created_at_the_rate():
+def test_the_next_ones_are_created_at_the_rate() -> None:
     cluster = Cluster()
     for _ in range(50):
         cluster.send(requested(9, many(100)))
@@ -120,7 +124,7 @@ def test_the_next_ones_are_created_at_the_rate():
     assert len(cluster.created) == pytest.approx(BURST + 1 + RATE * 20, abs=1)
 
 
-def test_new_names_in_every_request_are_created_at_the_rate():
+def test_new_names_in_every_request_are_created_at_the_rate() -> None:
     cluster = Cluster()
     for index in range(400):
         cluster.send(requested(9, [f"another-{index}"]))
@@ -128,7 +132,7 @@ def test_new_names_in_every_request_are_created_at_the_rate():
     assert len(cluster.created) == pytest.approx(BURST + 1 + RATE * 40, abs=1)
 
 
-def test_each_topic_costs_the_brokers_default():
+def test_each_topic_costs_the_brokers_default() -> None:
     cluster = Cluster()
     cluster.counts.num_partitions = 10
     cluster.send(requested(9, many(10)))
@@ -137,19 +141,19 @@ def test_each_topic_costs_the_brokers_default():
 
 
 @pytest.mark.parametrize("version", [0, 1, 3])
-def test_old_versions_wait_for_the_quota(version):
+def test_old_versions_wait_for_the_quota(version: int) -> None:
     cluster = Cluster()
     cluster.send(requested(version, many(BURST + 5)))
     assert cluster.created == many(BURST + 5)
     assert sum(cluster.slept) == pytest.approx(2.0, abs=0.1)
 
 
-def test_old_versions_wait_no_longer_than_the_limit_lasts():
+def test_old_versions_wait_no_longer_than_the_limit_lasts() -> None:
     cluster = Cluster(0.01)
     cluster.send(requested(9, many(1)))
     removed = cluster._sleep
 
-    async def remove(seconds):
+    async def remove(seconds: float) -> None:
         await removed(seconds)
         cluster.limit(None)
 
@@ -159,7 +163,7 @@ def test_old_versions_wait_no_longer_than_the_limit_lasts():
     assert cluster.slept == [1.0]
 
 
-def test_a_topic_that_is_being_created_is_charged_once():
+def test_a_topic_that_is_being_created_is_charged_once() -> None:
     cluster = Cluster()
     cluster.behind = True
     for _ in range(5):
@@ -172,7 +176,7 @@ def test_a_topic_that_is_being_created_is_charged_once():
     assert cluster.tokens == pytest.approx(min(before + PENDING_SECONDS * RATE, BURST) - 1)
 
 
-def test_a_topic_that_was_deleted_is_charged_again():
+def test_a_topic_that_was_deleted_is_charged_again() -> None:
     cluster = Cluster()
     cluster.send(requested(9, ["a"]))
     left = cluster.tokens
@@ -184,7 +188,7 @@ def test_a_topic_that_was_deleted_is_charged_again():
 
 
 @pytest.mark.parametrize(("code", "seen"), [(FORBIDDEN, FORBIDDEN), (INVALID, INVALID)])
-def test_a_topic_that_the_broker_does_not_create_costs_nothing(code, seen):
+def test_a_topic_that_the_broker_does_not_create_costs_nothing(code: int, seen: int) -> None:
     cluster = Cluster()
     cluster.rejects = {"a": code}
     assert cluster.send(requested(9, ["a"])) == {"a": seen}
@@ -192,7 +196,7 @@ def test_a_topic_that_the_broker_does_not_create_costs_nothing(code, seen):
     assert cluster.created == []
 
 
-def test_existing_topics_cost_nothing_and_may_not_be_created_meanwhile():
+def test_existing_topics_cost_nothing_and_may_not_be_created_meanwhile() -> None:
     cluster = Cluster()
     assert cluster.send(requested(9, ["old"])) == {"old": 0}
     cluster.asked = 0
@@ -205,7 +209,7 @@ def test_existing_topics_cost_nothing_and_may_not_be_created_meanwhile():
 
 
 @pytest.mark.parametrize("names", [None, []])
-def test_a_request_that_creates_nothing_is_forwarded_as_it_is(names):
+def test_a_request_that_creates_nothing_is_forwarded_as_it_is(names: list[str] | None) -> None:
     cluster = Cluster()
     broker = Broker(CLUSTER, NODE_ID, cluster.counts, cluster.ask, FixedRights())
     frame = request_frame(requested(9, names))
@@ -213,7 +217,7 @@ def test_a_request_that_creates_nothing_is_forwarded_as_it_is(names):
     assert cluster.asked == 0
 
 
-def test_brokers_that_create_no_topics_are_not_asked():
+def test_brokers_that_create_no_topics_are_not_asked() -> None:
     cluster = Cluster()
     cluster.counts.creates = False
     cluster.send(requested(9, ["a"]))
@@ -221,20 +225,20 @@ def test_brokers_that_create_no_topics_are_not_asked():
     assert cluster.tokens == BURST
 
 
-def test_a_client_without_a_quota():
+def test_a_client_without_a_quota() -> None:
     cluster = Cluster()
     cluster.send(requested(9, many(100)), user="other")
     assert cluster.created == many(100)
     assert cluster.asked == 0
 
 
-def test_a_request_too_large():
+def test_a_request_too_large() -> None:
     cluster = Cluster()
     with pytest.raises(Malformed, match=f"Metadata .*{MAX_REQUEST_BYTES}"):
         cluster.send(requested(9, ["x" * 200] * (MAX_REQUEST_BYTES // 200)))
 
 
-def test_a_response_that_does_not_parse():
+def test_a_response_that_does_not_parse() -> None:
     cluster = Cluster()
     cluster.garbled = True
     with pytest.raises(RelayError, match="Metadata v9"):

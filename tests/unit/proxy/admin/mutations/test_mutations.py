@@ -1,7 +1,11 @@
 """The controller mutation quota between a client and a broker: what is rejected, charged and throttled."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
+from proxy.admin.messages.topics import TopicsApi
 from proxy.admin.mutations.mutations import MAX_REQUEST_BYTES, TOPIC_APIS
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
@@ -33,7 +37,7 @@ INVALID = 42
 TWO = {"a": 30, "b": 30}
 
 
-def three_ways():
+def three_ways() -> Iterator[tuple[Story, Any, Any]]:
     """Two topics of 30 partitions each, at the first strict version and the last permissive one."""
     story = Story()
     yield story, create_topics(TWO, 6), create_topics(TWO, 5)
@@ -46,7 +50,7 @@ def three_ways():
 
 
 @pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
-def test_strict_rejects_a_topic_over_the_quota(way):
+def test_strict_rejects_a_topic_over_the_quota(way: int) -> None:
     story, strict, _ = list(three_ways())[way]
     response = story.send(strict)
     assert story.sent_on == [["a"]]
@@ -56,13 +60,13 @@ def test_strict_rejects_a_topic_over_the_quota(way):
 
 
 @pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
-def test_strict_response_keeps_the_order(way):
+def test_strict_response_keeps_the_order(way: int) -> None:
     story, strict, _ = list(three_ways())[way]
     assert story.codes(strict) == [("a", 0), ("b", THROTTLED)]
 
 
 @pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
-def test_permissive_admits_both_and_throttles(way):
+def test_permissive_admits_both_and_throttles(way: int) -> None:
     story, _, permissive = list(three_ways())[way]
     response = story.send(permissive)
     assert story.sent_on == [["a", "b"]]
@@ -71,7 +75,7 @@ def test_permissive_admits_both_and_throttles(way):
     assert story.wait == (19.0, False)
 
 
-def test_rejected_topic_is_admitted_after_the_throttle():
+def test_rejected_topic_is_admitted_after_the_throttle() -> None:
     story = Story()
     story.codes(create_topics(TWO))
     story.now += 3.999
@@ -81,14 +85,14 @@ def test_rejected_topic_is_admitted_after_the_throttle():
     assert story.wait == (0.0, False), "what crosses is done, and nobody waits before the next"
 
 
-def test_nothing_is_forwarded_if_all_topics_are_rejected():
+def test_nothing_is_forwarded_if_all_topics_are_rejected() -> None:
     story = Story()
     story.send(create_topics({"a": 30}))
     assert story.codes(create_topics({"b": 1, "c": 1})) == [("b", THROTTLED), ("c", THROTTLED)]
     assert story.sent_on == [["a"]]
 
 
-def test_partial_forwards_keep_the_order_of_the_request():
+def test_partial_forwards_keep_the_order_of_the_request() -> None:
     story = Story()
     story.rejects = {"c": EXISTS}
     sizes = {"e": 10, "d": 20, "c": 5, "b": 1, "a": 1}
@@ -96,7 +100,7 @@ def test_partial_forwards_keep_the_order_of_the_request():
     assert story.codes(create_topics(sizes)) == wanted
 
 
-def test_invalid_topic_gets_the_brokers_error_also_when_the_tokens_are_used_up():
+def test_invalid_topic_gets_the_brokers_error_also_when_the_tokens_are_used_up() -> None:
     """As a controller does, which checks the quota last; nothing is created, and nothing charged."""
     story = Story()
     story.send(create_topics({"a": 30}))
@@ -112,7 +116,7 @@ def test_invalid_topic_gets_the_brokers_error_also_when_the_tokens_are_used_up()
     assert story.wait == (4.0, False)
 
 
-def test_client_whose_topics_are_all_invalid_is_not_throttled():
+def test_client_whose_topics_are_all_invalid_is_not_throttled() -> None:
     story = Story()
     story.send(create_topics({"a": 30}))
     story.rejects = {"b": EXISTS}
@@ -120,7 +124,7 @@ def test_client_whose_topics_are_all_invalid_is_not_throttled():
     assert story.wait == (0.0, False)
 
 
-def test_deletions_are_not_validated():
+def test_deletions_are_not_validated() -> None:
     """Brokers have no such request for them."""
     story = Story()
     story.counts.known = dict(TWO)
@@ -129,7 +133,7 @@ def test_deletions_are_not_validated():
     assert story.validated == []
 
 
-def test_topic_that_cannot_grow_gets_the_brokers_error_also_when_the_tokens_are_used_up():
+def test_topic_that_cannot_grow_gets_the_brokers_error_also_when_the_tokens_are_used_up() -> None:
     story = Story()
     story.counts.known = {"a": 10, "b": 10, "c": 10}
     story.send(create_partitions({"a": 41}))
@@ -141,7 +145,7 @@ def test_topic_that_cannot_grow_gets_the_brokers_error_also_when_the_tokens_are_
     assert story.tokens == -9.0
 
 
-def test_assignments_of_new_partitions_are_checked_before_and_after_the_quota():
+def test_assignments_of_new_partitions_are_checked_before_and_after_the_quota() -> None:
     """Their number is checked before it, and their brokers after it, both with the same error."""
     story = Story()
     story.counts.known = {"a": 10, "b": 10, "c": 10, "d": 10}
@@ -156,7 +160,7 @@ def test_assignments_of_new_partitions_are_checked_before_and_after_the_quota():
     assert story.tokens == -9.0
 
 
-def test_topic_without_cost_is_forwarded_and_keeps_its_place():
+def test_topic_without_cost_is_forwarded_and_keeps_its_place() -> None:
     story = Story()
     story.counts.known = dict(TWO)
     story.rejects = {"never": NOT_THERE}
@@ -165,7 +169,7 @@ def test_topic_without_cost_is_forwarded_and_keeps_its_place():
     assert story.sent_on == [["a", "never"]]
 
 
-def test_single_response_is_forwarded_unchanged():
+def test_single_response_is_forwarded_unchanged() -> None:
     story = Story(100.0)
     request = create_topics(TWO, 7)
     response = created({"b": 0, "a": EXISTS}, partitions={"b": 30})
@@ -175,7 +179,7 @@ def test_single_response_is_forwarded_unchanged():
     assert story.tokens == 1100.0 - 30
 
 
-def test_topic_rejected_by_the_broker_gets_its_tokens_back():
+def test_topic_rejected_by_the_broker_gets_its_tokens_back() -> None:
     story = Story(100.0)
     story.counts.known = {"c": 10, "d": 10}
     story.rejects = dict.fromkeys("acd", FORBIDDEN)
@@ -187,7 +191,7 @@ def test_topic_rejected_by_the_broker_gets_its_tokens_back():
     assert story.tokens == 1070.0
 
 
-def test_returned_tokens_admit_rejected_topics():
+def test_returned_tokens_admit_rejected_topics() -> None:
     story = Story()
     story.counts.known = {"a": 30, "b": 30, "c": 30, "d": 30}
     story.rejects = {"a": FORBIDDEN, "b": FORBIDDEN}
@@ -196,7 +200,7 @@ def test_returned_tokens_admit_rejected_topics():
     assert story.sent_on == [["a"], ["b"], ["c"]]
 
 
-def test_invalid_topics_cost_nothing_while_others_use_the_tokens_up():
+def test_invalid_topics_cost_nothing_while_others_use_the_tokens_up() -> None:
     story = Story()
     story.rejects = {"a": EXISTS, "b": EXISTS}
     sizes = {"a": 30, "b": 30, "c": 30, "d": 30}
@@ -206,7 +210,7 @@ def test_invalid_topics_cost_nothing_while_others_use_the_tokens_up():
     assert story.tokens == -8.0
 
 
-def test_error_of_the_whole_request_is_every_topics():
+def test_error_of_the_whole_request_is_every_topics() -> None:
     """As with more than 10,000 partitions in one request, although each topic alone has fewer."""
     story = Story()
     story.rejects = dict.fromkeys("abc", FORBIDDEN)
@@ -217,7 +221,7 @@ def test_error_of_the_whole_request_is_every_topics():
     assert story.wait == (0.0, False)
 
 
-def test_topic_that_exists_by_the_time_of_its_creation_gets_its_tokens_back():
+def test_topic_that_exists_by_the_time_of_its_creation_gets_its_tokens_back() -> None:
     """Another client has created it since the broker validated the request."""
     story = Story()
     sizes = {"a": 30, "b": 30, "c": 30}
@@ -228,14 +232,14 @@ def test_topic_that_exists_by_the_time_of_its_creation_gets_its_tokens_back():
     assert story.wait == (4.0, False)
 
 
-def test_timed_out_topic_stays_charged():
+def test_timed_out_topic_stays_charged() -> None:
     story = Story()
     story.responses = [payload_of(created({"a": 0, "b": 0})), payload_of(created({"a": TIMED_OUT}))]
     assert story.codes(create_topics({"a": 30, "b": 1})) == [("a", TIMED_OUT), ("b", THROTTLED)]
     assert story.tokens == -8.0
 
 
-def test_permissive_without_success_is_not_throttled():
+def test_permissive_without_success_is_not_throttled() -> None:
     story = Story()
     story.send(create_topics({"a": 30}, 5))
     story.rejects = {"b": EXISTS}
@@ -244,7 +248,7 @@ def test_permissive_without_success_is_not_throttled():
     assert story.wait == (0.0, False)
 
 
-def test_validate_only_is_charged_as_the_controller_does():
+def test_validate_only_is_charged_as_the_controller_does() -> None:
     story = Story()
     assert story.codes(create_topics({"a": 30}, validate_only=True)) == [("a", 0)]
     assert story.tokens == -8.0
@@ -252,7 +256,7 @@ def test_validate_only_is_charged_as_the_controller_does():
     assert story.codes(create_partitions({"a": 11}, validate_only=True)) == [("a", THROTTLED)]
 
 
-def test_response_has_the_longer_throttle_time():
+def test_response_has_the_longer_throttle_time() -> None:
     story = Story()
     story.throttle_ms = 9000
     response = story.send(create_topics(TWO))
@@ -263,7 +267,7 @@ def test_response_has_the_longer_throttle_time():
     assert throttle_ms(story.send(create_topics(TWO))) == 4000
 
 
-def test_rejection_by_the_brokers_quota_is_forwarded_and_costs_nothing():
+def test_rejection_by_the_brokers_quota_is_forwarded_and_costs_nothing() -> None:
     story = Story(100.0)
     story.rejects = {"b": THROTTLED}
     story.throttle_ms = 700
@@ -274,7 +278,7 @@ def test_rejection_by_the_brokers_quota_is_forwarded_and_costs_nothing():
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_response_without_throttle_time_is_delayed(version):
+def test_response_without_throttle_time_is_delayed(version: int) -> None:
     story = Story()
     story.responses = [old_response({"a": 0, "b": 0}, messages=version == 1)[4:]]
     frame = old_create_topics(TWO, version)
@@ -283,7 +287,7 @@ def test_response_without_throttle_time_is_delayed(version):
     assert story.wait == (19.0, True)
 
 
-def test_delete_topics_version_that_kio_lacks():
+def test_delete_topics_version_that_kio_lacks() -> None:
     story = Story()
     story.counts.known = dict(TWO)
     story.responses = [old_response({"a": 0, "b": NOT_THERE})[4:]]
@@ -291,7 +295,7 @@ def test_delete_topics_version_that_kio_lacks():
     assert story.wait == (4.0, True)
 
 
-def test_duplicate_topic_costs_nothing():
+def test_duplicate_topic_costs_nothing() -> None:
     """Brokers reject it before they ask the quota, and response it once."""
     story = Story()
     request = create_topics({"a": 30})
@@ -305,14 +309,14 @@ def test_duplicate_topic_costs_nothing():
     assert story.tokens == -8.0
 
 
-def test_request_without_topics_is_forwarded():
+def test_request_without_topics_is_forwarded() -> None:
     story = Story()
     assert story.codes(create_topics({})) == []
     assert story.codes(delete_topics([])) == []
     assert story.sent_on == [[], []]
 
 
-def test_client_without_a_quota_is_not_charged():
+def test_client_without_a_quota_is_not_charged() -> None:
     story = Story()
     story.counts.known = {"c": 1}
     assert story.codes(create_topics(TWO), user="v") == [("a", 0), ("b", 0)]
@@ -321,7 +325,7 @@ def test_client_without_a_quota_is_not_charged():
     assert story.quota.live() == []
 
 
-def test_observe_mode_admits_all():
+def test_observe_mode_admits_all() -> None:
     story = Story(mode=OBSERVE)
     assert story.codes(create_topics(TWO)) == [("a", 0), ("b", 0)]
     assert story.wait == (0.0, False)
@@ -329,7 +333,7 @@ def test_observe_mode_admits_all():
     assert story.wait == (0.0, False)
 
 
-def test_topics_by_id():
+def test_topics_by_id() -> None:
     story = Story()
     story.counts.known = dict(TWO)
     response = story.send(delete_topics(ids=[topic_id("b"), topic_id("a")]))
@@ -343,25 +347,25 @@ def test_topics_by_id():
 
 
 @pytest.mark.parametrize("api", TOPIC_APIS.values(), ids=lambda api: api.versions.name)
-def test_unsupported_version_is_rejected(api):
+def test_unsupported_version_is_rejected(api: TopicsApi) -> None:
     header = api.versions.key.to_bytes(2, "big") + (api.versions.newest + 1).to_bytes(2, "big")
     with pytest.raises(UnsupportedVersion):
         Story().send_frame(framed(header + bytes(30)))
 
 
-def test_request_over_the_limit_is_rejected():
+def test_request_over_the_limit_is_rejected() -> None:
     frame = request_frame(delete_topics(["a"]))
     with pytest.raises(Malformed, match="DeleteTopics"):
         Story().send_frame(framed(frame[4:] + bytes(MAX_REQUEST_BYTES)))
 
 
-def test_malformed_request_is_a_protocol_error_of_the_client():
+def test_malformed_request_is_a_protocol_error_of_the_client() -> None:
     frame = request_frame(create_topics(TWO))
     with pytest.raises(Malformed):
         Story().send_frame(frame[:-20])
 
 
-def test_malformed_response_is_a_protocol_error_of_the_broker():
+def test_malformed_response_is_a_protocol_error_of_the_broker() -> None:
     story = Story()
     story.responses = [payload_of(created({"a": 0}))[:-4]]
     with pytest.raises(RelayError, match="CreateTopics v7") as caught:
@@ -371,7 +375,7 @@ def test_malformed_response_is_a_protocol_error_of_the_broker():
 
 
 @pytest.mark.parametrize("mode", ["enforce", OBSERVE])
-def test_throttle_is_in_the_clients_usage(mode):
+def test_throttle_is_in_the_clients_usage(mode: str) -> None:
     story = Story(mode=mode)
     story.send(create_topics({"a": 30, "b": 30}, 5))
     [bucket] = story.quota.live()

@@ -19,33 +19,36 @@ STRICT, PERMISSIVE = 7, 5
 class Charging:
     """A request for the topics `a` and `b` of 30 partitions each; the bucket is full with 22 tokens."""
 
-    def __init__(self, version):
+    def __init__(self, version: int) -> None:
         quota = ControllerMutation()
         quota.configure(Limits({QuotaEntity("u", None): {CONTROLLER_MUTATION_RATE: 2.0}}), NOW)
-        self.bucket = quota.bucket(WHO, NOW)
-        assert self.bucket is not None
+        bucket = quota.bucket(WHO, NOW)
+        assert bucket is not None
+        self.bucket = bucket
         given = intercepted(request_frame(create_topics({"a": 30, "b": 30}, version)))
         request = to_end(read_topics_request(CREATE_TOPICS, given.header, given.frame, Yielder()))
         self.topics = request.topics
         costs = {topic.key: Permits(30, 30) for topic in self.topics}
         self.charge = PermitCharge(quota, self.bucket, request, costs, WHO)
 
-    def admit(self):
+    def admit(self) -> list[bool]:
         return [self.charge.admit(topic, NOW) for topic in self.topics]
 
     @property
-    def tokens(self):
-        return self.bucket.state(NOW).tokens
+    def tokens(self) -> float:
+        tokens = self.bucket.state(NOW).tokens
+        assert tokens is not None
+        return tokens
 
 
-def test_strict_admits_while_tokens_are_left():
+def test_strict_admits_while_tokens_are_left() -> None:
     charging = Charging(STRICT)
     full = charging.tokens
     assert charging.admit() == [True, False]
     assert (charging.tokens, charging.charge.total) == (full - 30, 30)
 
 
-def test_permissive_admits_all():
+def test_permissive_admits_all() -> None:
     charging = Charging(PERMISSIVE)
     full = charging.tokens
     assert charging.admit() == [True, True]
@@ -63,7 +66,7 @@ def test_permissive_admits_all():
         (TopicFields("a", error_code=UNCERTAIN), False, 30),
     ],
 )
-def test_settle_charges_what_the_broker_did(done, gives_back, total):
+def test_settle_charges_what_the_broker_did(done: TopicFields, gives_back: bool, total: int) -> None:
     charging = Charging(STRICT)
     full = charging.tokens
     charging.admit()

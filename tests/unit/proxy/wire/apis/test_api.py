@@ -7,7 +7,7 @@ from proxy.wire.views import RequestView, ResponseView
 from tests.support.messages.kio_messages import Ports
 
 
-def header(api_key, version, correlation_id, client_id):
+def header(api_key: int, version: int, correlation_id: int, client_id: bytes) -> bytes:
     return (
         api_key.to_bytes(2, "big", signed=True)
         + version.to_bytes(2, "big", signed=True)
@@ -16,7 +16,7 @@ def header(api_key, version, correlation_id, client_id):
     )
 
 
-def test_a_header_reads_alike_however_it_is_split():
+def test_a_header_reads_alike_however_it_is_split() -> None:
     data = header(0, 9, -7, b"\0\6gr\xc3\xbcn!") + b"rest"
     for first in range(len(data)):
         reader = Reader([data[:first], data[first:]])
@@ -26,17 +26,17 @@ def test_a_header_reads_alike_however_it_is_split():
         assert reader.offset == len(data) - len(b"rest"), "tags are left to the caller"
 
 
-def test_a_null_client_id_reads_as_empty():
+def test_a_null_client_id_reads_as_empty() -> None:
     assert read_request_header(Reader([header(18, 0, 1, b"\xff\xff")])).raw_client_id == b""
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(-1, 0), (0, -1), (-32768, -1)])
-def test_negative_numbers_are_malformed(api_key, version):
+def test_negative_numbers_are_malformed(api_key: int, version: int) -> None:
     with pytest.raises(Malformed, match=f"api_key {api_key} and api_version {version}"):
         read_request_header(Reader([header(api_key, version, 1, b"\0\0")]))
 
 
-def test_an_api_that_overrides_nothing_wants_nothing():
+def test_an_api_that_overrides_nothing_wants_nothing() -> None:
     api = Api()
     request = RequestView(50, 0, 1, "", 0)
     api.read_request(Reader([b""]), request)
@@ -45,7 +45,7 @@ def test_an_api_that_overrides_nothing_wants_nothing():
     assert (request.cursor.done, response.cursor.done) == (True, True)
 
 
-def test_the_response_header_has_tags_from_the_first_flexible_version_on():
+def test_the_response_header_has_tags_from_the_first_flexible_version_on() -> None:
     api = Api()
     api.flexible_from = 9
     assert [api.flexible_response_header(version) for version in (0, 8, 9, 10)] == [False, False, True, True]

@@ -1,5 +1,6 @@
 import uuid
 from dataclasses import replace
+from typing import Any
 
 import kio.schema.produce.v10.response as v10
 import kio.schema.produce.v13.request as v13
@@ -27,7 +28,7 @@ from tests.support.messages.requests import build
 BY_NAME = range(13)
 
 
-def records_size(version):
+def records_size(version: int) -> int:
     if version < 3:
         return 500 + 4 - len(produce_request(version, 1, "client", 1, {TOPIC: {0: b""}}))
     (topic,) = read_frame(request_type(0, version), produce(1, size=500, version=version)).topic_data
@@ -36,7 +37,7 @@ def records_size(version):
 
 @pytest.mark.parametrize("version", BY_NAME)
 @pytest.mark.parametrize("acks", [-1, 0, 1])
-def test_a_request_shows_its_acks_and_records(version, acks):
+def test_a_request_shows_its_acks_and_records(version: int, acks: int) -> None:
     frame = produce(1, size=500, version=version, acks=acks)
     view = read_request([frame])
     assert (view.api_key, view.api_version, view.size, view.acks) == (0, version, 500, acks)
@@ -45,14 +46,14 @@ def test_a_request_shows_its_acks_and_records(version, acks):
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_the_oldest_requests_with_many_partitions(version):
+def test_the_oldest_requests_with_many_partitions(version: int) -> None:
     topics = {"a": {0: b"x" * 10, 5: b""}, "b": {}, "c": {1: b"y"}}
     view = read_request([produce_request(version, 1, None, 1, topics)])
     assert view.client_id == ""
     assert items_of(view) == [("a", NO_ID, 0, 10), ("a", NO_ID, 5, 0), ("c", NO_ID, 1, 1)]
 
 
-def test_v13_names_topics_by_id():
+def test_v13_names_topics_by_id() -> None:
     topic_id = uuid.uuid4()
     partitions = tuple(
         build(v13.PartitionProduceData, index=index, records=records)
@@ -74,7 +75,7 @@ def test_v13_names_topics_by_id():
 
 
 @pytest.mark.parametrize("version", BY_NAME)
-def test_a_response_shows_its_wait_if_it_has_one(version):
+def test_a_response_shows_its_wait_if_it_has_one(version: int) -> None:
     frame = produced(1, throttle_ms=1234, version=version)
     view = read_response(0, version, [frame])
     if version == 0:
@@ -87,7 +88,9 @@ def test_a_response_shows_its_wait_if_it_has_one(version):
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize(("error_code", "items"), [(0, []), (6, [("a", 0, 6), ("a", 1, 6), ("b", 2, 6)])])
-def test_the_items_of_a_response_are_the_partitions_with_an_error(version, error_code, items):
+def test_the_items_of_a_response_are_the_partitions_with_an_error(
+    version: int, error_code: int, items: list[tuple[str, int, int]]
+) -> None:
     topics = {"a": {0: 5, 1: 6}, "b": {2: 7}}
     frame = produce_response(version, 1, topics, throttle_ms=9, error_code=error_code)
     view = read_response(0, version, [frame])
@@ -96,7 +99,7 @@ def test_the_items_of_a_response_are_the_partitions_with_an_error(version, error
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_record_errors_are_stepped_over(version):
+def test_record_errors_are_stepped_over(version: int) -> None:
     message = response_type(0, version)
     topic = message.__annotations__["responses"].__args__[0]
     partition = topic.__annotations__["partition_responses"].__args__[0]
@@ -115,7 +118,7 @@ def test_record_errors_are_stepped_over(version):
 
 
 @pytest.mark.parametrize("module", [v10, v13_response])
-def test_a_new_leaders_address_is_the_proxys(module):
+def test_a_new_leaders_address_is_the_proxys(module: Any) -> None:
     leader = module.LeaderIdAndEpoch(leader_id=2, leader_epoch=5)
     partition = module.PartitionProduceResponse(
         index=0, error_code=ErrorCode(6), base_offset=-1, record_errors=(), current_leader=leader
@@ -133,7 +136,7 @@ def test_a_new_leaders_address_is_the_proxys(module):
     assert len(edited([frame], hidden)) == len(frame)
 
 
-def many(topics, partitions, version):
+def many(topics: int, partitions: int, version: int) -> bytes:
     of = {name: dict.fromkeys(range(partitions), b"") for name in map(str, range(topics))}
     (template,) = read_frame(request_type(0, version), produce(1, version=version)).topic_data
     data = tuple(
@@ -154,11 +157,13 @@ def many(topics, partitions, version):
 @pytest.mark.parametrize(
     ("topics", "partitions"), [(MAX_READ + 1, 0), (1, MAX_READ + 1), (2, MAX_READ // 2 + 1)]
 )
-def test_a_request_of_very_many_topics_or_partitions_is_not_read(version, topics, partitions):
+def test_a_request_of_very_many_topics_or_partitions_is_not_read(
+    version: int, topics: int, partitions: int
+) -> None:
     with pytest.raises(Malformed):
         read_request([many(topics, partitions, version)])
 
 
-def test_as_many_as_the_bound_are_read():
+def test_as_many_as_the_bound_are_read() -> None:
     assert len(read_request([many(2, MAX_READ // 2, 9)]).items) == MAX_READ
     assert read_request([many(MAX_READ, 0, 9)]).items == []

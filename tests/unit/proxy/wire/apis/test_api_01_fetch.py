@@ -41,7 +41,7 @@ VERSIONS = versions(1)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_request_shows_what_bounds_its_response(version):
+def test_a_request_shows_what_bounds_its_response(version: int) -> None:
     frame = fetch(1, max_bytes=1234, min_bytes=567, version=version)
     view = read_request([frame])
     assert (view.max_bytes, view.min_bytes, view.replica_id, view.acks) == (1234, 567, -1, 1)
@@ -53,18 +53,18 @@ def test_a_request_shows_what_bounds_its_response(version):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_before_v3_there_is_no_bound_for_all(version):
+def test_before_v3_there_is_no_bound_for_all(version: int) -> None:
     view = read_request([old_request(version, 1, {"a": {0: 5000, 1: 10}}, min_bytes=567)])
     assert (view.max_bytes, view.max_bytes_at, view.min_bytes) == (-1, -1, 567)
 
 
-def test_v3_has_one_bound():
+def test_v3_has_one_bound() -> None:
     view = read_request([old_request(3, 1, {"a": {0: 5000}}, max_bytes=8000)])
     assert view.max_bytes == 8000
 
 
 @pytest.mark.parametrize("version", [0, 4, 15])
-def test_a_request_that_ends_early_is_short(version):
+def test_a_request_that_ends_early_is_short(version: int) -> None:
     frame = old_request(0, 1, {"a": {0: 1}}) if version == 0 else fetch(1, version=version)
     view = read_request([frame])
     read = (view.min_bytes_at if version == 0 else view.max_bytes_at) + 4
@@ -74,7 +74,7 @@ def test_a_request_that_ends_early_is_short(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_response_shows_its_wait_and_size(version):
+def test_a_response_shows_its_wait_and_size(version: int) -> None:
     frame = fetched(1, size=500, throttle_ms=1234, version=version)
     for want_items in (False, True):
         view = read_response(1, version, [frame], want_items)
@@ -84,7 +84,7 @@ def test_a_response_shows_its_wait_and_size(version):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_the_oldest_responses(version):
+def test_the_oldest_responses(version: int) -> None:
     frame = old_response(version, 1, {"a": {0: bytes(70), 3: b""}, "b": {1: b"x"}}, throttle_ms=77)
     view = read_response(1, version, [frame])
     assert items_of(view) == [("a", NO_ID, 0, 70), ("b", NO_ID, 1, 1)]
@@ -93,7 +93,7 @@ def test_the_oldest_responses(version):
 
 @pytest.mark.parametrize("size", [70, 300, 20_000])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_records_are_measured_by_partition(version, size):
+def test_records_are_measured_by_partition(version: int, size: int) -> None:
     """Also if the length is a varint of two or three bytes: a wrong one leads to a byte that looks right."""
     response = fetch_response(version, bytes(size))
     (topic,) = response.responses
@@ -115,7 +115,7 @@ def test_records_are_measured_by_partition(version, size):
 
 
 @pytest.mark.parametrize("version", [4, 7, 15])
-def test_without_a_wish_for_items_only_the_head_is_read(version):
+def test_without_a_wish_for_items_only_the_head_is_read(version: int) -> None:
     frame = response_frame(fetch_response(version, bytes(70)))
     view = read_response(1, version, [frame[:30]], want_items=False)
     assert (view.cursor.done, view.items) == (True, [])
@@ -123,7 +123,7 @@ def test_without_a_wish_for_items_only_the_head_is_read(version):
 
 @pytest.mark.parametrize("version", [16, 17, 18])
 @pytest.mark.parametrize("want_items", [False, True])
-def test_a_new_leaders_address_is_the_proxys(version, want_items):
+def test_a_new_leaders_address_is_the_proxys(version: int, want_items: bool) -> None:
     response = fetch_response(version, bytes(70))
     node = type(response).__annotations__["node_endpoints"].__args__[0]
     response = replace(response, node_endpoints=(node(node_id=2, host=BROKER_HOST, port=9092, rack=None),))
@@ -152,7 +152,7 @@ WHOLE = [161, 61, 70, 0, 20_000, 80, LARGE, 0]
 """The bytes of these records that are whole batches."""
 
 
-def fetched_unusual(version, parts, unusual):
+def fetched_unusual(version: int, parts: list[bytes], unusual: str) -> bytes:
     """A response with these records, whose second partition has an error or an aborted transaction."""
     message = read_frame(response_type(1, version), fetched_records(version, parts))
     (topic,) = message.responses
@@ -170,7 +170,9 @@ def fetched_unusual(version, parts, unusual):
 @pytest.mark.parametrize("unusual", ["", "error", "aborted"])
 @pytest.mark.parametrize("whole_batches", [False, True])
 @pytest.mark.parametrize("step", [1000, 8 << 20])
-def test_partitions_are_read_however_unusual_and_split_they_are(version, unusual, whole_batches, step):
+def test_partitions_are_read_however_unusual_and_split_they_are(
+    version: int, unusual: str, whole_batches: bool, step: int
+) -> None:
     frame = fetched_unusual(version, PARTS, unusual)
     pieces = [frame[at : at + step] for at in range(0, len(frame), step)]
     api = api_of(1)

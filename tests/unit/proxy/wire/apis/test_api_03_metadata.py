@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -25,19 +27,19 @@ from tests.support.messages.reading import (
 VERSIONS = versions(METADATA)
 
 
-def response(version, throttle_ms=0):
+def response(version: int, throttle_ms: int = 0) -> Any:
     message = response_type(METADATA, version)
     broker = message.__annotations__["brokers"].__args__[0]
     rack = {"rack": "r"} if version >= 1 else {}
     brokers = tuple(broker(node_id=at, host=f"{BROKER_HOST}.{at}", port=9092, **rack) for at in range(3))
-    fields = {"throttle_time": milliseconds(throttle_ms)} if version >= 3 else {}
+    fields: dict[str, Any] = {"throttle_time": milliseconds(throttle_ms)} if version >= 3 else {}
     if version >= 13:
         fields["error_code"] = ErrorCode.none
     return message(brokers=brokers, topics=(), **fields)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_brokers_are_at_the_proxy(version):
+def test_brokers_are_at_the_proxy(version: int) -> None:
     frame = response_frame(response(version))
     view = read_response(METADATA, version, [frame])
     assert read_frame(response_type(METADATA, version), edited([frame], view)) == through_proxy(
@@ -46,7 +48,7 @@ def test_brokers_are_at_the_proxy(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_wait_is_known_from_v3_on(version):
+def test_the_wait_is_known_from_v3_on(version: int) -> None:
     frame = response_frame(response(version, 1234))
     view = read_response(METADATA, version, [frame])
     if version < 3:
@@ -59,7 +61,7 @@ def test_the_wait_is_known_from_v3_on(version):
 
 
 @pytest.mark.parametrize("version", [2, 12])
-def test_in_a_partial_frame_the_mark_is_behind_the_brokers(version):
+def test_in_a_partial_frame_the_mark_is_behind_the_brokers(version: int) -> None:
     frame = response_frame(response(version))
     api = api_of(METADATA)
     for size in range(20, len(frame)):

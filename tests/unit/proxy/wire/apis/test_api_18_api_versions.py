@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -10,8 +12,10 @@ from tests.support.messages.reading import announce, edited, read_response
 VERSIONS = versions(API_VERSIONS)
 
 
-def newest(api_key):
-    return APIS.known[api_key].newest
+def newest(api_key: int) -> int:
+    api = APIS.known[api_key]
+    assert api is not None
+    return api.newest
 
 
 AS_IT_IS = [(0, 0, 13), (0, 3, 5), (1, 4, 18), (3, 0, 0), (2, 7, 99), (-1, 0, 99), (127, 0, 1), (500, 0, 99)]
@@ -25,10 +29,10 @@ CUT = [
 GONE = [(78, 0, 0), (3, 14, 20)]
 
 
-def response(version, ranges, throttle_ms=0):
+def response(version: int, ranges: list[tuple[int, int, int]], throttle_ms: int = 0) -> Any:
     message = response_type(API_VERSIONS, version)
     key = message.__annotations__["api_keys"].__args__[0]
-    fields = {"throttle_time": milliseconds(throttle_ms)} if version >= 1 else {}
+    fields: dict[str, Any] = {"throttle_time": milliseconds(throttle_ms)} if version >= 1 else {}
     if version >= 3:
         feature = message.__annotations__["finalized_features"].__args__[0]
         fields["finalized_features_epoch"] = 7
@@ -39,7 +43,7 @@ def response(version, ranges, throttle_ms=0):
     return message(error_code=ErrorCode.none, api_keys=keys, **fields)
 
 
-def cut(version, offered):
+def cut(version: int, offered: list[tuple[int, int, int]]) -> bytes:
     """The frame that the client gets, and the view."""
     frame = response_frame(response(version, offered))
     view = read_response(API_VERSIONS, version, [frame])
@@ -48,19 +52,23 @@ def cut(version, offered):
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("offered", AS_IT_IS)
-def test_what_the_proxy_reads_or_does_not_know_is_offered_as_it_is(version, offered):
+def test_what_the_proxy_reads_or_does_not_know_is_offered_as_it_is(
+    version: int, offered: tuple[int, int, int]
+) -> None:
     assert cut(version, [offered]) == response_frame(response(version, [offered]))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("offered", "kept"), CUT)
-def test_what_the_proxy_reads_in_part_is_cut(version, offered, kept):
+def test_what_the_proxy_reads_in_part_is_cut(
+    version: int, offered: tuple[int, int, int], kept: tuple[int, int, int]
+) -> None:
     assert cut(version, [offered]) == response_frame(response(version, [kept]))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("offered", GONE)
-def test_what_the_proxy_cannot_read_at_all_is_gone(version, offered):
+def test_what_the_proxy_cannot_read_at_all_is_gone(version: int, offered: tuple[int, int, int]) -> None:
     rest = (2, 0, 9)
     for ranges in ([offered], [offered, rest], [rest, offered], [rest, offered, rest, offered]):
         wanted = response(version, [given for given in ranges if given == rest])
@@ -68,7 +76,7 @@ def test_what_the_proxy_cannot_read_at_all_is_gone(version, offered):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_everything_at_once(version):
+def test_everything_at_once(version: int) -> None:
     ranges = [
         *AS_IT_IS,
         *GONE,
@@ -81,7 +89,7 @@ def test_everything_at_once(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_wait_is_known_from_v1_on(version):
+def test_the_wait_is_known_from_v1_on(version: int) -> None:
     frame = response_frame(response(version, [(2, 0, 9)], 1234))
     view = read_response(API_VERSIONS, version, [frame])
     if version == 0:
@@ -93,7 +101,7 @@ def test_the_wait_is_known_from_v1_on(version):
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_a_broker_that_does_not_know_the_version_responds_in_v0s_form(version):
+def test_a_broker_that_does_not_know_the_version_responds_in_v0s_form(version: int) -> None:
     """KIP-511: error 35 and, since Kafka 2.4, the versions of ApiVersions; there is no wait in it."""
     body = b"\0\x23" + b"\0\0\0\3" + bytes.fromhex("001200000003" + "000000000063" + "004e00000000")
     frame = framed(b"\0\0\0\1" + body)
@@ -104,11 +112,12 @@ def test_a_broker_that_does_not_know_the_version_responds_in_v0s_form(version):
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_the_oldest_brokers_response_with_the_error_alone(version):
+def test_the_oldest_brokers_response_with_the_error_alone(version: int) -> None:
     frame = framed(b"\0\0\0\1" + b"\0\x23" + b"\0\0\0\0")
     assert read_response(API_VERSIONS, version, [frame]).edits == []
 
 
-def test_the_response_header_never_has_tags():
+def test_the_response_header_never_has_tags() -> None:
     api = APIS.read[API_VERSIONS]
+    assert api is not None
     assert not any(api.flexible_response_header(version) for version in range(10))

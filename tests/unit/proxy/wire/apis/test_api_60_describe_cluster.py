@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -16,7 +18,7 @@ from tests.support.messages.reading import announce, edited, read_response
 VERSIONS = versions(DESCRIBE_CLUSTER)
 
 
-def response(version, throttle_ms=0, **fields):
+def response(version: int, throttle_ms: int = 0, **fields: int) -> Any:
     message = response_type(DESCRIBE_CLUSTER, version)
     broker = message.__annotations__["brokers"].__args__[0]
     more = {"is_fenced": True} if version >= 2 else {}
@@ -35,7 +37,7 @@ def response(version, throttle_ms=0, **fields):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_brokers_are_at_the_proxy(version):
+def test_brokers_are_at_the_proxy(version: int) -> None:
     frame = response_frame(response(version))
     changed = edited([frame], read_response(DESCRIBE_CLUSTER, version, [frame]))
     assert BROKER_HOST.encode() not in changed
@@ -43,13 +45,13 @@ def test_brokers_are_at_the_proxy(version):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_controllers_stay_where_they_are(version):
+def test_controllers_stay_where_they_are(version: int) -> None:
     frame = response_frame(response(version, endpoint_type=2))
     assert read_response(DESCRIBE_CLUSTER, version, [frame]).edits == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_wait_is_known(version):
+def test_the_wait_is_known(version: int) -> None:
     frame = response_frame(response(version, 1234))
     view = read_response(DESCRIBE_CLUSTER, version, [frame])
     assert view.throttle_time_ms == 1234

@@ -11,7 +11,7 @@ VERSIONS = versions(SHARE_FETCH)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_partitions_with_their_records_are_read(version):
+def test_partitions_with_their_records_are_read(version: int) -> None:
     frame = response_frame(share_response(SHARE_FETCH, version))
     view = read_response(SHARE_FETCH, version, [frame])
     assert items_of(view) == [("", TOPIC_ID.bytes, 3, 70)]
@@ -19,7 +19,7 @@ def test_partitions_with_their_records_are_read(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_addresses_are_replaced_if_no_items_are_wanted(version):
+def test_addresses_are_replaced_if_no_items_are_wanted(version: int) -> None:
     frame = response_frame(share_response(SHARE_FETCH, version))
     view = read_response(SHARE_FETCH, version, [frame], want_items=False)
     assert view.items == []

@@ -9,7 +9,7 @@ from tests.support.messages.sharing import share_response
 
 
 @pytest.mark.parametrize("version", versions(SHARE_ACKNOWLEDGE))
-def test_no_partition_has_records(version):
+def test_no_partition_has_records(version: int) -> None:
     view = read_response(
         SHARE_ACKNOWLEDGE, version, [response_frame(share_response(SHARE_ACKNOWLEDGE, version))]
     )

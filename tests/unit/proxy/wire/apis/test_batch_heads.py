@@ -12,7 +12,7 @@ from proxy.wire.views import RequestView
 BATCHES = [bytes([place]) * (50 + 10 * place) for place in range(5)]
 
 
-def body(topics):
+def body(topics: dict[str, list[bytes]]) -> bytes:
     """A Produce v9 body: batches by topic."""
     out = b"\0" + b"\0\1" + bytes(4) + bytes([len(topics) + 1])
     for topic, batches in topics.items():
@@ -25,7 +25,7 @@ def body(topics):
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 50])
-def test_each_item_gets_its_head(pieces):
+def test_each_item_gets_its_head(pieces: int) -> None:
     frame = b"frame's head" + body({"a": BATCHES[:2], "b": BATCHES[2:]})
     size = -(-len(frame) // pieces)
     parts = [frame[at : at + size] for at in range(0, len(frame), size)]

@@ -11,13 +11,13 @@ BODY_AT = 9
 each_version = pytest.mark.parametrize("version", [1, 2])
 
 
-def pieces_of(frame, size=7):
+def pieces_of(frame: bytes, size: int = 7) -> list[bytes]:
     return [frame[at : at + size] for at in range(0, len(frame), size)]
 
 
 @each_version
 @pytest.mark.parametrize("records", [b"r" * 300, b""])
-def test_records_and_what_was_acquired_are_removed(version, records):
+def test_records_and_what_was_acquired_are_removed(version: int, records: bytes) -> None:
     frame = delivery(version, records)
     pieces = pieces_of(frame)
     edits = removals(pieces, BODY_AT, version)
@@ -27,11 +27,11 @@ def test_records_and_what_was_acquired_are_removed(version, records):
 
 
 @each_version
-def test_a_response_without_records_stays(version):
+def test_a_response_without_records_stays(version: int) -> None:
     assert removals([share_fetched(version, fill=20)], BODY_AT, version) == []
 
 
 @each_version
-def test_the_start_of_a_response_is_enough_for_an_empty_one(version):
+def test_the_start_of_a_response_is_enough_for_an_empty_one(version: int) -> None:
     start = delivery(version, b"r" * 300)[:40]
     assert empty_response(pieces_of(start), BODY_AT, version, 700) == share_fetched(version, 700)

@@ -4,10 +4,13 @@ version.
 
 import uuid
 from dataclasses import replace
+from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
 
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis.api import read_request_header
@@ -33,7 +36,7 @@ every_version = pytest.mark.parametrize("version", versions(PRODUCE))
 MESSAGE = "not now: ß"
 
 
-def body_at(pieces, flexible):
+def body_at(pieces: list[bytes], flexible: bool) -> int:
     reader = Reader(pieces, LENGTH_SIZE)
     read_request_header(reader)
     if flexible:
@@ -41,23 +44,23 @@ def body_at(pieces, flexible):
     return reader.offset
 
 
-def named_apart(topics):
+def named_apart(topics: tuple[Any, ...]) -> tuple[Any, ...]:
     """The topics with names and ids of their own, as in every real message."""
     if topics and hasattr(topics[0], "topic_id"):
         return tuple(replace(topic, topic_id=uuid.UUID(int=at + 1)) for at, topic in enumerate(topics))
     return tuple(replace(topic, name=f"topic-{at}") for at, topic in enumerate(topics))
 
 
-def some_request(data, version):
+def some_request(data: DataObject, version: int) -> Any:
     request = data.draw(messages(request_type(PRODUCE, version)), label="request")
     return replace(request, topic_data=named_apart(request.topic_data))
 
 
-def split(data, frame):
+def split(data: DataObject, frame: bytes) -> list[bytes]:
     return parts_of(frame, data.draw(st.lists(st.integers(0, len(frame)), max_size=6), label="cuts"))
 
 
-def without(request, cut_places):
+def without(request: Any, cut_places: list[int]) -> Any:
     place = 0
     topics = []
     for topic in request.topic_data:
@@ -74,7 +77,7 @@ def without(request, cut_places):
 @every_version
 @FEW
 @given(data=st.data())
-def test_the_rest_of_a_request_goes_on(version, data):
+def test_the_rest_of_a_request_goes_on(version: int, data: DataObject) -> None:
     request = some_request(data, version)
     frame = request_frame(request, 7, data.draw(st.none() | st.text(max_size=5)))
     pieces = [piece for piece in split(data, frame) if piece]
@@ -87,7 +90,7 @@ def test_the_rest_of_a_request_goes_on(version, data):
         assert edits == []
 
 
-def told_of(response):
+def told_of(response: Any) -> dict[tuple[str | UUID, int], Any]:
     """Every partition of a response: by topic and number, the error code and what else it says."""
     return {
         (getattr(topic, "name", None) or topic.topic_id, partition.index): partition
@@ -99,7 +102,7 @@ def told_of(response):
 @every_version
 @FEW
 @given(data=st.data())
-def test_the_response_holds_all_partitions_and_no_topic_twice(version, data):
+def test_the_response_holds_all_partitions_and_no_topic_twice(version: int, data: DataObject) -> None:
     request = some_request(data, version)
     pieces = [request_frame(request, 1)]
     items = read_request(pieces).items
@@ -134,14 +137,14 @@ def test_the_response_holds_all_partitions_and_no_topic_twice(version, data):
     )
 
 
-def name_of(topic):
+def name_of(topic: Any) -> dict[str, str | UUID]:
     return {"topic_id": topic.topic_id} if hasattr(topic, "topic_id") else {"name": topic.name}
 
 
 @every_version
 @FEW
 @given(data=st.data())
-def test_a_response_of_our_own_says_so_of_each_partition(version, data):
+def test_a_response_of_our_own_says_so_of_each_partition(version: int, data: DataObject) -> None:
     request = some_request(data, version)
     view = read_request([request_frame(request, 7)])
     got = read_frame(
@@ -158,7 +161,7 @@ def test_a_response_of_our_own_says_so_of_each_partition(version, data):
             assert (partition.error_message, partition.record_errors) == (MESSAGE, ())
 
 
-def test_the_oldest_response_ends_with_its_topics():
+def test_the_oldest_response_ends_with_its_topics() -> None:
     view = read_request([produce(1, version=0)])
     frame = [produced(1, version=0)]
     told = read_response(PRODUCE, 0, frame)
@@ -173,7 +176,7 @@ def test_the_oldest_response_ends_with_its_topics():
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_an_error_without_a_message_has_null(version):
+def test_an_error_without_a_message_has_null(version: int) -> None:
     view = read_request([produce(1, version=version)])
     got = read_frame(response_type(PRODUCE, version), local_response(view, Rejection(view.items, 100, {}), 0))
     assert [(each.error_code.value, each.error_message) for each in told_of(got).values()] == [(100, None)]

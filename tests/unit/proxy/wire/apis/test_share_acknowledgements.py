@@ -10,19 +10,19 @@ from tests.support.stories.share_consumers import share_fetch
 each_version = pytest.mark.parametrize("version", [1, 2])
 
 
-def read(frame, version):
+def read(frame: bytes, version: int) -> bool:
     """With max_bytes found by its value."""
     return acknowledges([frame], frame.index(pack(">i", 77_777)), version)
 
 
 @each_version
 @pytest.mark.parametrize("any", [True, False])
-def test_a_request_with_and_without_acknowledgements(version, any):
+def test_a_request_with_and_without_acknowledgements(version: int, any: bool) -> None:
     assert read(share_fetch(version, max_bytes=77_777, acknowledges=any), version) == any
 
 
 @each_version
-def test_what_does_not_parse_acknowledges_nothing(version):
+def test_what_does_not_parse_acknowledges_nothing(version: int) -> None:
     frame = share_fetch(version, max_bytes=77_777, acknowledges=True)
     at = frame.index(pack(">i", 77_777))
     for size in range(at, at + 30):
@@ -30,7 +30,7 @@ def test_what_does_not_parse_acknowledges_nothing(version):
     assert not acknowledges([frame], len(frame), version)
 
 
-def test_very_many_partitions_are_not_read():
+def test_very_many_partitions_are_not_read() -> None:
     """Each has six bytes."""
     more = PARTITIONS_AT_MOST + 1
     count = bytes([(more + 1) & 127 | 128, (more + 1) >> 7])

@@ -19,7 +19,7 @@ each = pytest.mark.parametrize(("api_key", "version"), EACH)
 
 
 @each
-def test_addresses_are_replaced(api_key, version):
+def test_addresses_are_replaced(api_key: int, version: int) -> None:
     response = share_response(api_key, version)
     frame = response_frame(response)
     changed = edited([frame], read_response(api_key, version, [frame]))
@@ -27,7 +27,7 @@ def test_addresses_are_replaced(api_key, version):
 
 
 @each
-def test_the_throttle_time_is_read_and_replaced(api_key, version):
+def test_the_throttle_time_is_read_and_replaced(api_key: int, version: int) -> None:
     frame = response_frame(share_response(api_key, version, 1234, nodes=()))
     view = read_response(api_key, version, [frame])
     assert view.throttle_time_ms == 1234
@@ -36,7 +36,7 @@ def test_the_throttle_time_is_read_and_replaced(api_key, version):
 
 
 @each
-def test_when_the_length_is_sent_the_addresses_are_taken_out(api_key, version):
+def test_when_the_length_is_sent_the_addresses_are_taken_out(api_key: int, version: int) -> None:
     response = share_response(api_key, version)
     frame = response_frame(response)
     view = read_response(api_key, version, [frame], length_sent=True)
