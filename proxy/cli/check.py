@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from proxy.cli.check_listener import listener_lines
 from proxy.config.load import located_in
@@ -10,7 +11,7 @@ from proxy.config.open_files import open_files
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.config.usage import UsageSettings
-from proxy.quota.identity import QuotaEntity
+from proxy.quota.identity import ANONYMOUS, DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.enforcement import PACE
 from proxy.quota.limits.scopes import BROKER_SCOPE
@@ -19,6 +20,9 @@ from proxy.store.from_settings import Configuration, load_configuration
 from proxy.store.layers import ClientLayer, ConfigLayer
 from proxy.store.yaml_file import read_scopes
 from proxy.upstream.addresses import join_address
+
+MAX_NAMES: Final = 3
+"""Names in a warning."""
 
 
 def check(path: Path) -> list[str]:
@@ -51,7 +55,20 @@ def describe(configuration: Configuration) -> list[str]:
         lines.append(f"callback  {settings.quotas.callback}")
     scopes = read_scopes(settings.quotas.clients, ())
     quotas = [*_quotas(configuration.quotas.layer, scopes), *_configs(configuration.quotas.configs)]
-    return lines + (quotas or ["quota     none in this file"])
+    return [*lines, *(quotas or ["quota     none in this file"]), *_without_effect(configuration)]
+
+
+def _without_effect(configuration: Configuration) -> Iterator[str]:
+    """Warn of quotas of users where every client is ANONYMOUS."""
+    if any(listener.principal is not None for listener in configuration.settings.client_listeners):
+        return
+    layer = configuration.quotas.layer
+    named = {entity.user or DEFAULT for entity in (*layer.lasting, *layer.temporary)}
+    users = sorted(named - {DEFAULT, ANONYMOUS})
+    if users:
+        shown = ", ".join([*users[:MAX_NAMES], *["..."] * (len(users) > MAX_NAMES)])
+        why = "no listener has a principal (docs/security.md)"
+        yield f"warning   quotas of these users have no effect: {shown}; {why}"
 
 
 def _quotas(layer: ClientLayer, scopes: Mapping[QuotaEntity, str]) -> Iterator[str]:

@@ -40,6 +40,34 @@ quotas: {callback: "tiers_of_check:Tiers"}
     ]
 
 
+@pytest.mark.parametrize(
+    ("principal", "user", "warned"),
+    [
+        ("", "alice", True),
+        ("", "<default>", False),
+        ("", "ANONYMOUS", False),
+        ("principal: {from: sasl}", "alice", False),
+    ],
+)
+def test_quotas_of_users_that_no_client_can_be(
+    tmp_path: Path, principal: str, user: str, warned: bool
+) -> None:
+    text = f"""
+listeners:
+  - upstream: {{bootstrap: ['k:9092']}}
+    {principal}
+quotas:
+  store: none
+  clients:
+    - {{entity: {{user: {user}}}, producer_byte_rate: 5}}
+    - {{entity: {{user: {user}, client-id: app}}, producer_byte_rate: 5}}
+    - {{entity: {{client-id: app}}, producer_byte_rate: 5}}
+"""
+    lines = [line for line in described(tmp_path, text) if line.startswith("warning")]
+    assert len(lines) == warned
+    assert all("have no effect: alice;" in line for line in lines)
+
+
 def test_ipv6_addresses_are_in_brackets(tmp_path: Path) -> None:
     text = "{listeners: [{bind: 'fd00::1', upstream: {bootstrap: ['k:9092']}}], admin: {bind: '::1'}}"
     _, listener, admin, *_ = described(tmp_path, text)
@@ -88,13 +116,15 @@ def test_scopes_are_shown(tmp_path: Path) -> None:
 listeners: [{upstream: {bootstrap: ['k:9092']}}]
 quotas:
   scope: cluster
-  clients: [{entity: {user: a}, scope: broker, producer_byte_rate: 5}, {entity: {user: b}, scope: broker}]
+  clients:
+    - {entity: {client-id: a}, scope: broker, producer_byte_rate: 5}
+    - {entity: {client-id: b}, scope: broker}
 """
     assert described(tmp_path, text)[3:] == [
         "quotas    algorithm pace, burst of 1 s, scope cluster",
         "store     topic __quota_proxy_config",
-        "quota     user a: producer_byte_rate 5, scope broker",
-        "quota     user b: scope broker",
+        "quota     client-id a: producer_byte_rate 5, scope broker",
+        "quota     client-id b: scope broker",
     ]
 
 
