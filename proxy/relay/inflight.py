@@ -17,6 +17,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.record_locks import RecordLocks
 from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
+from proxy.wire.frames import Frame
 from proxy.wire.views import WITHHELD, RequestView, ResponseView
 
 MAX_IN_FLIGHT: Final[native] = 256
@@ -282,6 +283,13 @@ class InFlight:
             self._delayed.extend(pieces)
         else:
             self._output.send_to_client(pieces)
+
+    def send_frame(self, frame: Frame) -> None:
+        """Send a frame of the broker to the client in its turn, unchanged."""
+        if self.delayed_until > 0.0:
+            self._delayed.extend(frame.pieces)
+        else:
+            self._output.forward_to_client(frame)
 
     # Throttling
 

@@ -3,7 +3,9 @@
 from typing import Final, final
 
 from proxy.relay.intercepted import Intercepted
+from proxy.relay.outgoing import Outgoing
 from proxy.wire.addresses import BrokerAddress
+from proxy.wire.frames import Frame
 from proxy.wire.reader import NOTHING
 
 NO_REQUESTS: Final[list[Intercepted]] = []
@@ -19,6 +21,8 @@ class RelayOutput:
     """
 
     __slots__ = (
+        "_to_broker",
+        "_to_client",
         "broker_paused",
         "broker_responses",
         "client_muted",
@@ -26,17 +30,13 @@ class RelayOutput:
         "intercepted",
         "names_wanted",
         "next_timer",
-        "to_broker",
-        "to_client",
         "unknown_brokers",
         "unusual",
     )
 
     def __init__(self) -> None:
-        self.to_broker = NOTHING
-        """Bytes for the broker, in pieces."""
-        self.to_client = NOTHING
-        """Bytes for the client, in pieces."""
+        self._to_broker: Final = Outgoing()
+        self._to_client: Final = Outgoing()
         self.intercepted = NO_REQUESTS
         """Requests that the proxy answers. Each needs one Relay.answer(); the relay reads no further request
         before it.
@@ -68,10 +68,20 @@ class RelayOutput:
         self.next_timer = 0.0
         """When Relay.handle_timer() is due; 0.0 for never."""
 
+    @property
+    def to_broker(self) -> list[bytes]:
+        """Bytes for the broker, in pieces."""
+        return self._to_broker.pieces
+
+    @property
+    def to_client(self) -> list[bytes]:
+        """Bytes for the client, in pieces."""
+        return self._to_client.pieces
+
     def clear(self) -> None:
         """Begin a call: clear the output of the last one."""
-        self.to_broker = NOTHING
-        self.to_client = NOTHING
+        self._to_broker.clear()
+        self._to_client.clear()
         if self.unusual:
             self.unusual = False
             self.intercepted = NO_REQUESTS
@@ -91,17 +101,23 @@ class RelayOutput:
 
     def send_to_broker(self, pieces: list[bytes]) -> None:
         """Add bytes for the broker. The caller must not use the list again."""
-        if self.to_broker:
-            self.to_broker.extend(pieces)
-        else:
-            self.to_broker = pieces
+        self._to_broker.add(pieces)
+
+    def forward_to_broker(self, frame: Frame) -> None:
+        """Add a frame for the broker, unchanged."""
+        self._to_broker.add_frame(frame)
+
+    def forget_to_broker(self) -> None:
+        """Drop the references to the bytes for the broker, which have been sent."""
+        self._to_broker.clear()
 
     def send_to_client(self, pieces: list[bytes]) -> None:
         """Add bytes for the client. The caller must not use the list again."""
-        if self.to_client:
-            self.to_client.extend(pieces)
-        else:
-            self.to_client = pieces
+        self._to_client.add(pieces)
+
+    def forward_to_client(self, frame: Frame) -> None:
+        """Add a frame for the client, unchanged."""
+        self._to_client.add_frame(frame)
 
     def intercept(self, request: Intercepted) -> None:
         """Output a request that the proxy answers."""

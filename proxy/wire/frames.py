@@ -26,17 +26,42 @@ JOINED_BYTES: Final = 4096
 
 @final
 class Frame:
-    """One frame in pieces, including its length. It is valid until the next call of the splitter."""
+    """One frame, including its length. It is valid until the next call of the splitter."""
 
-    __slots__ = ("complete", "pieces", "size")
+    __slots__ = ("_pieces", "chunk", "complete", "size", "start")
 
     def __init__(self, pieces: list[bytes], size: native, complete: bool) -> None:
-        self.pieces = pieces
-        """The bytes that have arrived since the frame was returned last; all bytes if it was complete at
-        once. The caller owns the list."""
+        self._pieces = pieces
+        self.chunk = b""
+        """The chunk that has the whole frame; empty if none has, or if `pieces` has been used."""
+        self.start: native = 0
+        """The offset of the frame in `chunk`."""
         self.size = size
         """The bytes of the whole frame, including the four of its length."""
         self.complete = complete
+
+    def lie_in(self, chunk: bytes, start: native, size: native) -> None:
+        """Become a whole frame that is a part of `chunk`."""
+        self.chunk = chunk
+        self.start = start
+        self.size = size
+
+    @property
+    def pieces(self) -> list[bytes]:
+        """The bytes that have arrived since the frame was returned last; all bytes if it was complete at
+        once. The caller owns the list. For most frames nobody asks for it, and no bytes are copied.
+        """
+        chunk = self.chunk
+        if len(chunk) > 0:
+            whole = self.start == 0 and self.size == len(chunk)
+            self._pieces = [chunk if whole else chunk[self.start : self.start + self.size]]
+            self.chunk = b""
+        return self._pieces
+
+    @pieces.setter
+    def pieces(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+        self.chunk = b""
 
 
 def start_reading(frame: Frame, kept: Reader) -> Reader:
@@ -47,7 +72,10 @@ def start_reading(frame: Frame, kept: Reader) -> Reader:
     """
     if not frame.complete:
         return Reader(list(frame.pieces), LENGTH_SIZE)
-    kept.start(frame.pieces, LENGTH_SIZE)
+    if len(frame.chunk) > 0:
+        kept.start_within(frame.chunk, frame.start, frame.size, LENGTH_SIZE)
+    else:
+        kept.start(frame.pieces, LENGTH_SIZE)
     return kept
 
 
@@ -128,6 +156,7 @@ class FrameSplitter:
         if self._open is not None:
             return self._next_part(self._open)
         if self._buffered < LENGTH_SIZE:
+            self._whole.chunk = b""
             return None
         head = self._chunk
         at = self._at
@@ -143,8 +172,13 @@ class FrameSplitter:
         size = LENGTH_SIZE + length
         if self._buffered >= size:
             frame = self._whole
-            frame.pieces = self._take(size)
-            frame.size = size
+            start = self._at
+            if start + size <= len(self._chunk):
+                frame.lie_in(self._chunk, start, size)
+                self._skip(size)
+            else:
+                frame.pieces = self._take(size)
+                frame.size = size
             return frame
         if size > self.whole_bytes and self._buffered >= self._first_part_bytes:
             self._missing = size - self._buffered
@@ -171,6 +205,14 @@ class FrameSplitter:
             head += self._more[which][: size - len(head)]
             which += 1
         return head
+
+    def _skip(self, size: native) -> None:
+        """Count the next `size` bytes of the first chunk as returned."""
+        self._buffered -= size
+        self._at += size
+        if self._at == len(self._chunk):
+            self._chunk = self._more.pop(0) if self._more else b""
+            self._at = 0
 
     def _take(self, size: native) -> list[bytes]:
         """Return the next `size` bytes, which have arrived, as pieces; a whole chunk is not copied."""

@@ -24,18 +24,21 @@ NOTHING: Final[list[bytes]] = []
 class Mark:
     """A place to which a reader can go back."""
 
-    __slots__ = ("base", "data", "next_at", "next_piece", "pos")
+    __slots__ = ("base", "data", "end", "next_at", "next_piece", "pos")
 
-    def __init__(self, data: bytes, pos: native, base: native, next_piece: native, next_at: native) -> None:
+    def __init__(
+        self, data: bytes, pos: native, end: native, base: native, next_piece: native, next_at: native
+    ) -> None:
         self.data: Final = data
         self.pos: Final = pos
+        self.end: Final = end
         self.base: Final = base
         self.next_piece: Final = next_piece
         self.next_at: Final = next_at
 
     def moved(self, size: native) -> "Mark":
         """Return the same place in the remaining bytes, after `size` bytes of the frame were forwarded."""
-        return Mark(self.data, self.pos, self.base + size, self.next_piece, self.next_at)
+        return Mark(self.data, self.pos, self.end, self.base + size, self.next_piece, self.next_at)
 
 
 @final
@@ -76,6 +79,16 @@ class Reader:
         else:
             self.skip(start)
 
+    def start_within(self, chunk: bytes, begin: native, size: native, start: native) -> None:
+        """Read the `size` bytes of a chunk from `begin` on, from an offset within them on."""
+        self.pieces = NOTHING
+        self.data = chunk
+        self.pos = begin + start
+        self.end = begin + size
+        self.base = -begin
+        self.next_piece = 1
+        self.next_at = 0
+
     def stop(self) -> None:
         """Drop the references to the frame's bytes."""
         self.pieces = NOTHING
@@ -92,12 +105,12 @@ class Reader:
         return self.base + self.pos
 
     def mark(self) -> Mark:
-        return Mark(self.data, self.pos, self.base, self.next_piece, self.next_at)
+        return Mark(self.data, self.pos, self.end, self.base, self.next_piece, self.next_at)
 
     def back_to(self, mark: Mark) -> None:
         self.data = mark.data
         self.pos = mark.pos
-        self.end = len(mark.data)
+        self.end = mark.end
         self.base = mark.base
         self.next_piece = mark.next_piece
         self.next_at = mark.next_at

@@ -19,7 +19,7 @@ from proxy.relay.requests.interception import Interception
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.frames import Frame
-from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.reader import Reader
 
 LARGE_FRAME_SECONDS: Final = 30.0
 """A request must arrive within this time if others wait for memory. By default, clients wait no longer for a
@@ -125,7 +125,7 @@ class RequestBuffer:
         """Note that no bytes for the broker wait to be sent."""
         if self._output.holds_memory:
             self._output.holds_memory = False
-            self._output.to_broker = NOTHING
+            self._output.forget_to_broker()
             self._large.give_back()
 
     def end(self) -> None:

@@ -25,7 +25,7 @@ class RequestForwarder:
         """Forward a whole request with its edits; `view` is None if the proxy does not read it."""
         exchange.sent_at = now
         if view is None or not view.edited:
-            self._output.send_to_broker(frame.pieces)
+            self._output.forward_to_broker(frame)
         else:
             edits = with_length(view.edits, frame.size - LENGTH_SIZE)
             self._output.send_to_broker(apply(frame.pieces, edits))

@@ -223,7 +223,7 @@ class Requests:
 
     def _read_request(self, frame: Frame, now: float) -> None:
         if self._authentication is not None and self._authentication.takes_bare(frame, self.sender.client):
-            self._output.send_to_broker(frame.pieces)
+            self._output.forward_to_broker(frame)
             return
         self._dispatch(frame, start_reading(frame, self._reader), now)
         self._reader.stop()
@@ -246,7 +246,7 @@ class Requests:
             else:
                 self._read_body(frame, reader, header, client, api, now)
         elif self._authentication is not None and self._authentication.takes(frame, header, reader, client):
-            self._output.send_to_broker(frame.pieces)
+            self._output.forward_to_broker(frame)
             if self._authentication.done:
                 self._in_flight.charge_login(self._parser.unread(frame, header, client), now)
         else:

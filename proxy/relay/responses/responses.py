@@ -197,7 +197,7 @@ class Responses:
     def _read_response(self, frame: Frame, now: float) -> None:
         authentication = self._authentication
         if authentication is not None and authentication.takes_response(frame):
-            self._in_flight.send(frame.pieces)
+            self._in_flight.send_frame(frame)
             self._in_flight.send_local()
             return
         self._dispatch(frame, start_reading(frame, self._reader), now)
@@ -275,7 +275,7 @@ class Responses:
             self._charges.charge_unread(exchange, request, frame.pieces, view, now)
         if frame.complete:
             self._in_flight.count_throttle(exchange)
-            self._in_flight.send(frame.pieces)
+            self._in_flight.send_frame(frame)
             self._in_flight.send_local()
         else:
             self._start_cut_through(CutThrough(frame, exchange, reader, None), now)
@@ -343,10 +343,10 @@ class Responses:
         self._charges.settle(exchange, request, view, now)
         if exchange.throttled_seconds > 0.0:
             self._in_flight.count_throttle(exchange)
-        pieces = frame.pieces
         if view.edited:
-            pieces = apply(pieces, with_length(view.edits, frame.size - LENGTH_SIZE))
-        self._in_flight.send(pieces)
+            self._in_flight.send(apply(frame.pieces, with_length(view.edits, frame.size - LENGTH_SIZE)))
+        else:
+            self._in_flight.send_frame(frame)
         if self._traffic.want_items:
             self._count_items(exchange, request, view)
         self._spare_items.take_back(view)

@@ -243,11 +243,12 @@ class RelaySession(Generic[C]):
         muted = output.client_muted
         if muted != self.pauses.has(MUTED):
             self.pause(MUTED, muted)
-        if output.to_broker:
-            self._send_to_broker(output.to_broker)
-        if output.to_client and self.client is not None:
+        to_broker = output.to_broker
+        if to_broker:
+            self._send_to_broker(to_broker)
+        pieces = output.to_client
+        if pieces and self.client is not None:
             self._unrouted = None
-            pieces = output.to_client
             self.client.writelines(joined(pieces) if self.client_tls else pieces)
         if output.unusual:
             self._take_requests(output)

@@ -15,6 +15,7 @@ from proxy.relay.inflight import (
 from proxy.relay.output import RelayOutput
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.errors import Malformed
+from proxy.wire.frames import Frame
 from proxy.wire.views import RequestView
 from tests.support.stories.playbook import EVERYONE, START, engine
 
@@ -131,11 +132,12 @@ def test_a_hold_keeps_all_that_comes_after_it():
     order.delay(3.0)
     order.send([b"after"])
     order.add(with_local_response(1, b"mine"))
+    order.send_frame(Frame([b"frame"], 5, True))
     assert taken(order) == [b"before"]
     assert (order.delayed_until, order.empty) == (5.0, False)
     order.end_delay()
-    order.send([b"later"])
-    assert taken(order) == [b"after", b"mine", b"later"]
+    order.send_frame(Frame([b"later"], 5, True))
+    assert taken(order) == [b"after", b"mine", b"frame", b"later"]
     assert (order.delayed_until, order.empty) == (0.0, True)
 
 

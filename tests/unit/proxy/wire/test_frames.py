@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.wire.errors import FrameTooLarge
+from proxy.wire.errors import FrameTooLarge, Short
 from proxy.wire.frames import CUT_THROUGH_BYTES, JOINED_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import NOTHING, Reader
 from tests.support.messages.kio_messages import framed
@@ -62,6 +62,37 @@ def test_a_chunk_that_is_one_frame_is_not_copied() -> None:
     chunk = framed(b"abc")
     found.feed(chunk)
     assert taken(found).pieces[0] is chunk
+
+
+def test_frames_of_one_chunk_are_parts_of_it() -> None:
+    found = splitter()
+    sent = [framed(b"abc"), framed(b""), framed(b"de")]
+    chunk = b"".join(sent)
+    found.feed(chunk + framed(b"more")[:5])
+    start = 0
+    for each in sent:
+        frame = taken(found)
+        assert (frame.chunk[frame.start : frame.start + frame.size], frame.start) == (each, start)
+        assert frame.chunk == chunk + framed(b"more")[:5]
+        start += len(each)
+    assert (found.next(), found.buffered) == (None, 5)
+
+
+def test_the_pieces_of_a_part_of_a_chunk_are_copied_once() -> None:
+    found = splitter()
+    found.feed(framed(b"abc") + framed(b"de"))
+    frame = taken(found)
+    pieces = frame.pieces
+    assert (pieces, frame.chunk, frame.pieces is pieces) == ([framed(b"abc")], b"", True)
+    pieces.clear()
+    assert frame.pieces == []
+
+
+def test_an_idle_splitter_keeps_no_chunk() -> None:
+    found = splitter()
+    found.feed(framed(b"abc"))
+    frame = taken(found)
+    assert (frame.chunk, found.next(), frame.chunk) == (framed(b"abc"), None, b"")
 
 
 def test_a_frame_of_exactly_the_limit_is_buffered_until_it_is_whole() -> None:
@@ -190,6 +221,17 @@ def test_whole_frames_share_one_reader() -> None:
     for number in (1, 2):
         reader = start_reading(Frame([framed(bytes([0, number]))], 6, True), kept)
         assert (reader is kept, reader.i16()) == (True, number)
+
+
+def test_a_reader_of_a_part_of_a_chunk_ends_with_its_frame() -> None:
+    found = splitter()
+    found.feed(framed(b"\0\1") + framed(b"\0\2"))
+    kept = Reader(NOTHING)
+    for number in (1, 2):
+        reader = start_reading(taken(found), kept)
+        assert (reader is kept, reader.offset, reader.i16(), reader.offset) == (True, 4, number, 6)
+        with pytest.raises(Short):
+            reader.u8()
 
 
 def test_a_frame_that_is_cut_through_has_a_reader_and_a_list_of_its_own() -> None:

@@ -85,6 +85,36 @@ def test_a_field_that_is_not_all_there_is_short(
 
 
 @pytest.mark.parametrize(("name", "read", "data", "value"), FIELDS, ids=ids(FIELDS))
+def test_a_field_in_a_part_of_a_chunk_ends_where_the_part_ends(
+    name: str, read: Callable[[Reader], object], data: bytes, value: object
+) -> None:
+    chunk = b"before" + BEFORE + data + b"\0\0\0\4\0\0\0\0"
+    reader = Reader([])
+    for there in range(len(data)):
+        reader.start_within(chunk, len(b"before"), len(BEFORE) + there, len(BEFORE))
+        with pytest.raises(Short):
+            read(reader)
+    reader.start_within(chunk, len(b"before"), len(BEFORE + data), len(BEFORE))
+    assert (reader.offset, read(reader), reader.offset) == (len(BEFORE), value, len(BEFORE + data))
+    with pytest.raises(Short):
+        reader.u8()
+
+
+def test_a_mark_in_a_part_of_a_chunk_keeps_the_end_of_the_part() -> None:
+    reader = Reader([])
+    reader.start_within(b"0123456789", 2, 4, 1)
+    mark = reader.mark()
+    assert (reader.peek(3), reader.i16(), reader.offset) == (b"345", int.from_bytes(b"34", "big"), 3)
+    reader.back_to(mark)
+    assert (reader.offset, reader.take(3), reader.data[3:6]) == (1, 3, b"345")
+    with pytest.raises(Short):
+        reader.peek(1)
+    reader.back_to(mark)
+    with pytest.raises(Short):
+        reader.skip(4)
+
+
+@pytest.mark.parametrize(("name", "read", "data", "value"), FIELDS, ids=ids(FIELDS))
 def test_a_field_is_read_again_from_a_mark_when_the_rest_has_come(
     name: str, read: Callable[[Reader], object], data: bytes, value: object
 ) -> None:

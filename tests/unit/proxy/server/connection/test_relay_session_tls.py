@@ -1,4 +1,4 @@
-"""Messages that leave together over TLS leave in one record; without TLS, the socket gets each one."""
+"""Messages that leave together over TLS leave in one record; without TLS, the socket gets their pieces."""
 
 import asyncio
 from typing import Any, cast
@@ -7,7 +7,8 @@ import pytest
 
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
-from tests.support.messages.exchanges import produce, produced
+from proxy.wire.api_keys import API_VERSIONS
+from tests.support.messages.exchanges import opaque, produce, produced
 from tests.support.stories.playbook import new_relay
 from tests.unit.proxy.server.connection import test_broker_side
 
@@ -37,8 +38,9 @@ class Transport(test_broker_side.Transport):
         self.writes.append(list(pieces))
 
 
-REQUESTS = [produce(number, client_id="c") for number in (1, 2, 3)]
-RESPONSES = [produced(number) for number in (1, 2, 3)]
+FIRST, SECOND, THIRD = [produce(number, client_id="client") for number in (1, 2, 4)]
+UNSUPPORTED = opaque(3, API_VERSIONS)
+"""The proxy answers it, so the requests before it and behind it are two pieces."""
 
 
 @pytest.mark.parametrize("client_tls", [False, True])
@@ -47,10 +49,14 @@ async def test_messages_that_leave_together(client_tls: bool, broker_tls: bool) 
     host, client, broker = Host(), Transport(client_tls), Transport(broker_tls)
     connection = Connection(cast("Any", host), 1, asyncio.get_running_loop())
     connection.connection_made(cast("Any", client))
-    connection.data_received(REQUESTS[0])
+    connection.data_received(FIRST)
     host.broker.connection_made(broker)
-    connection.data_received(b"".join(REQUESTS[1:]))
-    host.broker.data_received(b"".join(RESPONSES))
-    assert broker.writes[1] == ([b"".join(REQUESTS[1:])] if broker_tls else REQUESTS[1:])
-    assert client.writes == [[b"".join(RESPONSES)] if client_tls else RESPONSES]
+    connection.data_received(SECOND + UNSUPPORTED + THIRD)
+    host.broker.data_received(b"".join([produced(1), produced(2), produced(4)]))
+    assert broker.writes[1] == ([SECOND + THIRD] if broker_tls else [SECOND, THIRD])
+    (written,) = client.writes
+    assert len(written) == (1 if client_tls else 3)
+    whole = b"".join(written)
+    assert whole.startswith(produced(1) + produced(2))
+    assert whole.endswith(produced(4))
     connection.abort()
