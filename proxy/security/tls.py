@@ -17,7 +17,7 @@ from proxy.security.settings import Tls, UpstreamTls
 from proxy.security.tls_calls import call_directly
 
 log = logging.getLogger(__name__)
-POLL_SECONDS: Final = 1.0
+CERTIFICATE_CHECK_SECONDS: Final = 1.0
 """Interval of the checks for a change."""
 CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from proxy.security.tls import POLL_SECONDS, TlsFiles
+from proxy.security.tls import CERTIFICATE_CHECK_SECONDS, TlsFiles
 
 SECONDS_OF_DAY: Final = 86400.0
 WARN_DAYS: Final = 14.0
@@ -41,6 +41,6 @@ class Certificates:
     async def run(self) -> None:
         """Reload changed files until cancelled."""
         while True:
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(CERTIFICATE_CHECK_SECONDS)
             for files in self._files:
                 files.refresh()

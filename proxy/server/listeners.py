@@ -21,6 +21,7 @@ from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.replication_gateway import replication_gateway
+from proxy.server.listener.served import until_served
 from proxy.server.listener.shared_parts import SharedParts
 from proxy.server.system.descriptors import allow_connections
 from proxy.tasks import Tasks
@@ -33,8 +34,6 @@ REPLICATION_WAITS_SECONDS: Final = 5.0
 EARLY_SECONDS: Final = 5.0
 """How long clients wait at ports that listen early: several times as long as a start takes on a busy machine,
 and not so long that a client with other bootstrap servers gives up its request."""
-POLL_SECONDS: Final = 0.01
-"""How often end_early() looks whether clients are served."""
 CLOSING_SECONDS: Final = 1.0
 """The seconds of a shutdown that are kept for closing the connections."""
 
@@ -132,10 +131,7 @@ class Listeners:
 
         After EARLY_SECONDS the other ports reject connections too, until clients are served.
         """
-        time = asyncio.get_running_loop().time
-        latest = time() + EARLY_SECONDS
-        while time() < latest and any(gateway.problems() for gateway in self.clients):  # noqa: ASYNC110
-            await asyncio.sleep(POLL_SECONDS)
+        await until_served(lambda: not any(each.problems() for each in self.clients), EARLY_SECONDS)
         self._early.close()
         for gateway in self.clients:
             # To shut down a socket of the service manager would shut it down for the next process, too.

@@ -23,7 +23,7 @@ from proxy.server.system.garbage_collection import gc_paused
 from proxy.store.from_settings import Configuration, configuration, load_configuration
 
 log = logging.getLogger(__name__)
-POLL_SECONDS: Final = 0.5
+FILE_CHECK_SECONDS: Final = 0.5
 """Interval of the checks for a change. A change is applied at the second check that finds the same file."""
 
 
@@ -61,7 +61,7 @@ class Reload:
         """
         before = self._loaded
         while True:
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(FILE_CHECK_SECONDS)
             state = file_state(self._path)
             if state == before and state != self._loaded:
                 await self.reload("file changed")

@@ -17,14 +17,13 @@ from proxy.server.admin_port.libraries import import_http_server
 from proxy.server.admin_port.sources import AdminSources
 from proxy.server.listener.ports import listening
 from proxy.server.listener.readable import until_readable
+from proxy.server.listener.served import until_served
 from proxy.server.system.garbage_collection import gc_paused
 from proxy.upstream.addresses import join_address
 
 log = logging.getLogger(__name__)
 SITE_WAITS_SECONDS: Final = 0.5
 """The longest time for which the site waits until clients are served: without a broker, they are not."""
-POLL_SECONDS: Final = 0.01
-"""How often serve() looks whether clients are served."""
 ServeSite = Callable[[AdminSources, socket.socket, TlsFiles | None], Awaitable[Callable[[], Awaitable[None]]]]
 """Serves the site on a listening socket, and returns what ends it."""
 
@@ -42,11 +41,8 @@ class AdminServer:
 
     async def serve(self, sources: AdminSources, clients_served: Callable[[], bool]) -> None:
         """Build the site when a client connects; it is served until close()."""
-        loop = asyncio.get_running_loop()
-        latest = loop.time() + SITE_WAITS_SECONDS
-        while not clients_served() and loop.time() < latest:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_SECONDS)
-        await until_readable(loop, self._bound)
+        await until_served(clients_served, SITE_WAITS_SECONDS)
+        await until_readable(asyncio.get_running_loop(), self._bound)
         # In a thread, so that clients are served meanwhile.
         serve_site = await asyncio.to_thread(_imported)
         self._stop_site = await serve_site(sources, self._bound, self._tls)

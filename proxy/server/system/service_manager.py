@@ -14,7 +14,7 @@ from typing import Final
 log = logging.getLogger(__name__)
 START_SECONDS: Final = 5.0
 """How long a start waits for readiness. A cluster that is away must not fail the start: the proxy retries."""
-POLL_SECONDS: Final = 0.05
+READY_POLL_SECONDS: Final = 0.05
 """How often a start looks whether the process is ready."""
 STATUS_SECONDS: Final = 5.0
 """How often the status line is brought up to date."""
@@ -42,7 +42,7 @@ class ServiceManager:
             return
         latest = asyncio.get_running_loop().time() + START_SECONDS
         while problems() and asyncio.get_running_loop().time() < latest:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(READY_POLL_SECONDS)
         self._ready = True
         state = ["READY=1"]
         while True:

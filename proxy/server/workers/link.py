@@ -13,6 +13,7 @@ import msgspec
 
 from proxy.server.admin_port.sources import AdminSources
 from proxy.server.listener.admission import Balance
+from proxy.server.listener.served import until_served
 from proxy.server.system.garbage_collection import gc_paused
 from proxy.server.workers.channel import (
     CONSOLE,
@@ -31,7 +32,6 @@ from proxy.telemetry.console import decode_request, encode_reply
 
 PAGES_WAIT_SECONDS: Final = 0.5
 """The longest time for which the import waits until clients are served."""
-POLL_SECONDS: Final = 0.01
 Pages = Callable[[AdminSources, str], Awaitable[bytes]]
 
 
@@ -89,9 +89,7 @@ class WorkerLink:
         they come once clients are served, or after PAGES_WAIT_SECONDS.
         """
         self._sources = sources
-        latest = asyncio.get_running_loop().time() + PAGES_WAIT_SECONDS
-        while sources.readiness.problems() and asyncio.get_running_loop().time() < latest:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_SECONDS)
+        await until_served(lambda: not sources.readiness.problems(), PAGES_WAIT_SECONDS)
         # In a thread, so that clients are served meanwhile.
         self._page = await asyncio.to_thread(_imported)
 

@@ -12,7 +12,7 @@ from proxy.server.workers.process import END_DELAY, WorkerProcess
 log = logging.getLogger(__name__)
 READY_SECONDS: Final = 60.0
 """A successor that cannot serve clients after this time ends, and the running workers go on."""
-POLL_SECONDS: Final = 0.05
+STATE_POLL_SECONDS: Final = 0.05
 """How often the state of a successor, and of the worker that it replaces, is checked."""
 
 
@@ -78,15 +78,15 @@ class RollingRestart:
                 return ""
             if asyncio.get_running_loop().time() > latest:
                 return f"does not serve clients after {READY_SECONDS:g} s: {successor.problems[0]}"
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(STATE_POLL_SECONDS)
         return successor.how_it_ended
 
     async def _until_ended(self, worker: WorkerProcess) -> None:
         latest = asyncio.get_running_loop().time() + self._drain_seconds
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(STATE_POLL_SECONDS)
         # Load balancers need no limits.shutdown_delay_seconds, which another signal ends.
         worker.signal(END_DELAY)
         while not worker.how_it_ended:
             if asyncio.get_running_loop().time() > latest:
                 worker.signal(signal.SIGKILL)
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(STATE_POLL_SECONDS)

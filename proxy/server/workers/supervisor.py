@@ -16,6 +16,7 @@ from proxy.security.tls import server_tls
 from proxy.server.admin_port.libraries import import_http_server
 from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.ports import listening
+from proxy.server.listener.served import until_served
 from proxy.server.system.garbage_collection import gc_paused
 from proxy.server.system.service_manager import ServiceManager
 from proxy.server.workers.channel import Record
@@ -45,8 +46,6 @@ PORTS_SECONDS: Final = 0.1
 """How often the supervisor looks for listeners that no worker serves."""
 SITE_WAITS_SECONDS: Final = 0.5
 """The longest time for which the admin port waits until clients are served: without a broker they are not."""
-POLL_SECONDS: Final = 0.01
-"""How often the admin port looks whether clients are served."""
 COUNT_SECONDS: Final = 10.0
 """How often the supervisor takes the workers' metrics: a killed worker loses what it counted since."""
 KILL_SECONDS: Final = 7.0
@@ -269,10 +268,7 @@ class Supervisor:
         """Serve the admin port once a worker serves clients, or after SITE_WAITS_SECONDS: the import of its
         libraries would delay the workers.
         """
-        time = asyncio.get_running_loop().time
-        latest = time() + SITE_WAITS_SECONDS
-        while self._fleet.problems() and time() < latest:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_SECONDS)
+        await until_served(lambda: not self._fleet.problems(), SITE_WAITS_SECONDS)
         site = await asyncio.to_thread(_imported)
         self._site = site(self._settings.admin, self._fleet)
         await self._site.serve(self._admin, self._admin_tls)

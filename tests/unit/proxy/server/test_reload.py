@@ -66,7 +66,7 @@ class Kit:
 
 @pytest.fixture
 async def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
-    monkeypatch.setattr(reload, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(reload, "FILE_CHECK_SECONDS", 0.02)
     return Kit(tmp_path / "proxy.yaml")
 
 
@@ -87,7 +87,7 @@ async def test_replaced_file_is_reloaded(kit: Kit) -> None:
 
 async def test_replaced_link_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Kubernetes does: proxy.yaml -> ..data/proxy.yaml, ..data -> a folder with the time in its name."""
-    monkeypatch.setattr(reload, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(reload, "FILE_CHECK_SECONDS", 0.02)
     for number in (1, 2):
         (tmp_path / f"at-{number}").mkdir()
         (tmp_path / f"at-{number}" / "proxy.yaml").write_text(text(number))
@@ -170,7 +170,7 @@ async def test_file_that_is_being_written_is_not_read(
 ) -> None:
     """The file is loaded when two checks find it the same."""
     states = iter([(2,), (3,), (3,), (3,)])
-    monkeypatch.setattr(reload, "POLL_SECONDS", 0)
+    monkeypatch.setattr(reload, "FILE_CHECK_SECONDS", 0)
     monkeypatch.setattr(reload, "file_state", lambda path: next(states))
     path = tmp_path / "proxy.yaml"
     path.write_text(text())

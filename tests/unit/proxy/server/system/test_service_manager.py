@@ -53,7 +53,7 @@ def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Systemd]
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service_manager, "POLL_SECONDS", 0.005)
+    monkeypatch.setattr(service_manager, "READY_POLL_SECONDS", 0.005)
     monkeypatch.setattr(service_manager, "STATUS_SECONDS", 0.005)
 
 
