@@ -191,21 +191,15 @@ class QuotaEngine:
         """
         return now if self._exemptions.exempt(debt.who) else debt.review(now)
 
-    def grant(
-        self, request: RequestView, who: Identity, last: FetchGrant | None, now: float
-    ) -> FetchGrant | None:
-        """Return the grant of a consumer's Fetch or ShareFetch; None if there is no limit.
-
-        `last`: the grant of the connection's last fetch.
-        """
+    def limit_fetch(self, request: RequestView, who: Identity, grant: FetchGrant, now: float) -> bool:
+        """Begin with the grant of a consumer's Fetch or ShareFetch; return whether any quota limits it."""
         if request.replica_id >= 0 or self._exemptions.exempt(who):
-            return None
-        grant = FetchGrant(last)
-        grant.acquires = request.api_key == SHARE_FETCH
+            return False
+        grant.begin(request.api_key == SHARE_FETCH)
         for quota in self._limiting_fetches:
             quota.limit_fetch(request, who, grant, now)
-        grant.begin()
-        return grant if grant.any else None
+        grant.places.complete()
+        return grant.any
 
     def withholds(
         self, request: RequestView, response: ResponseView, who: Identity, grant: FetchGrant, now: float

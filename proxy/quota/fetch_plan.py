@@ -28,11 +28,9 @@ another, and no timer fires more often than a limit has to be checked.
 from typing import Final, final
 
 from proxy.quota.measure.fetch_queue import FetchQueue, Ticket
-from proxy.wire.fetch_request import PartitionKey
+from proxy.wire.fetch_request import NO_BOUND, PartitionKey
 from proxy.wire.fetch_rewrite import Watermarks
 
-NO_BOUND: Final = -1
-"""In place of bytes: there is no bound."""
 NO_KEY: Final[PartitionKey] = (b"", -1)
 
 

@@ -128,7 +128,9 @@ class Quota:
         return ALLOW
 
     def limit_fetch(self, request: RequestView, who: Identity, grant: FetchGrant, now: float) -> None:
-        """Add the buckets to which the response to a consumer's Fetch or ShareFetch will be charged."""
+        """Add the buckets to which the response to a consumer's Fetch or ShareFetch will be charged to
+        `grant.places`, or bound the response.
+        """
 
     def withholds(
         self, request: RequestView, items: list[Item], who: Identity, grant: FetchGrant, now: float

@@ -9,7 +9,7 @@ from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.quota.measure.debt import Debt
+from proxy.quota.measure.debt import PAID_SECONDS, Debt
 from proxy.quota.verdict import Verdict
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange
@@ -39,8 +39,6 @@ the smallest requests.
 """
 LOCAL_PARTITION_SECONDS: Final = 2e-6
 """The further request time for each partition of the request."""
-PAID_SECONDS: Final = 1e-6
-"""A debt that is paid within this time counts as paid, because doubles cannot represent the difference."""
 
 
 @final

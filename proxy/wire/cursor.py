@@ -10,7 +10,7 @@ NO_ID: Final = b"\0" * 16
 """Kafka's null topic id."""
 NO_PARTITION: Final = -1
 """The partition number of bytes that belong to no single partition."""
-NO_BOUND: Final = 1 << 40
+AMPLE_ROOM: Final = 1 << 40
 """More partitions than a message can have."""
 HEAD: Final = 0
 """The first phase of a walk: see proxy.wire.walk, which has the others."""
@@ -31,7 +31,7 @@ class Cursor:
         """The partitions of the current topic that have not been read."""
         self.records_left: native = 0
         """The bytes of records of the current partition that have not been read."""
-        self.room: native = NO_BOUND
+        self.room: native = AMPLE_ROOM
         """How many partitions more the message may have."""
         self.partition: native = 0
         """The number of the current partition."""
@@ -61,7 +61,7 @@ class Cursor:
         self.marked_edits: native = 0
         """The number of edits before the mark; the others are made again when the next step is read again."""
         self.phase: native = HEAD
-        self.room = NO_BOUND
+        self.room = AMPLE_ROOM
         self.kept = 0
         self.topic = ""
         self.topic_id = NO_ID

@@ -39,6 +39,8 @@ _SESSION_SIZE: Final = 8
 MAX_EPOCH: Final = 2**31 - 1
 """The session_epoch after which 1 follows (FetchMetadata.nextEpoch)."""
 NO_TAGS: Final = b"\0"
+NO_BOUND: Final = -1
+"""In place of a max_bytes or partition_max_bytes that a quota sets: no quota bounds the bytes."""
 
 PartitionKey = tuple[bytes, int]
 """A partition of a fetch: its topic's name in UTF-8, or its topic's id (v13), and its number."""

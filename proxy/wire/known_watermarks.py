@@ -2,7 +2,7 @@
 
 from typing import Final, final
 
-KNOWN_AT_MOST: Final = 100_000
+WATERMARKS_AT_MOST: Final = 100_000
 """Partitions. If there are more, the oldest are dropped first."""
 
 Offsets = tuple[int, int, int]
@@ -19,7 +19,7 @@ class KnownWatermarks:
     def tell(self, topic: str, partition: int, offsets: Offsets) -> None:
         """Store the offsets that the broker reports."""
         key = (topic, partition)
-        if key not in self._known and len(self._known) >= KNOWN_AT_MOST:
+        if key not in self._known and len(self._known) >= WATERMARKS_AT_MOST:
             del self._known[next(iter(self._known))]
         self._known[key] = offsets
 

@@ -7,7 +7,7 @@ from mypy_extensions import mypyc_attr
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
 
-KNOWN_AT_MOST: Final = 200_000
+NAMES_AT_MOST: Final = 200_000
 """If there are more, the cache is cleared: topics come and go, and nothing tells which ids are gone."""
 ASKED_AT_MOST: Final = 500
 """The most ids whose names are requested by id until ask_again(), because clients may make ids up. Beyond
@@ -42,7 +42,7 @@ class TopicNames:
         if name is None:
             name = self.look_up(topic_id)
             if name:
-                if len(self._known) >= KNOWN_AT_MOST:
+                if len(self._known) >= NAMES_AT_MOST:
                     self._known.clear()
                 self._known[topic_id] = name
         return name

@@ -9,7 +9,7 @@ from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch import plan_turns
 from proxy.relay.fetch.plan_turns import PlanTurns
-from proxy.relay.fetch.sessions import MAX_PARTITIONS, SECONDS_PER_PARTITION, SESSION_MASK
+from proxy.relay.fetch.sessions import MAX_PARTITIONS, PAUSE_SECONDS_PER_PARTITION, SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.wire.edit import i32, uvarint
 from proxy.wire.frames import CUT_THROUGH_BYTES
@@ -177,14 +177,14 @@ def test_a_waiting_fetch_of_many_partitions_is_planned_seldom():
     story.quota.plans.clear()
     play.client(fetch(2, {}, session=(THEIRS, 1))).at(1.7).to_broker()
     play.to_client(fetched(2, {}, session_id=THEIRS)).unmuted()
-    assert len(story.quota.plans) <= 1 + 0.7 / (MAX_PARTITIONS * SECONDS_PER_PARTITION)
+    assert len(story.quota.plans) <= 1 + 0.7 / (MAX_PARTITIONS * PAUSE_SECONDS_PER_PARTITION)
 
 
 def test_fetches_of_many_partitions_in_a_row_are_planned_seldom():
     story, play = of_many_partitions(Omitting())
     story.quota.plans.clear()
     play.client(*[fetch(2 + number, {}, session=(THEIRS, 1 + number)) for number in range(5)])
-    play.to_broker(fetch(2, {}, session=(OURS, 1))).muted(1.0 + MAX_PARTITIONS * SECONDS_PER_PARTITION)
+    play.to_broker(fetch(2, {}, session=(OURS, 1))).muted(1.0 + MAX_PARTITIONS * PAUSE_SECONDS_PER_PARTITION)
     assert len(story.quota.plans) == 1
     play.at(2.0).unmuted()
     # The broker waits for the rest of the client's time only.
@@ -258,7 +258,7 @@ def test_the_next_fetch_of_a_client_without_sessions_has_what_the_last_one_has_r
     play = Playbook(story.relay)
     play.client(fetch(1, ALL)).to_broker(fetch(1, ALL))
     queue = FetchQueue()
-    ticket = queue.newcomer(1.0)
+    ticket = queue.newcomer()
     story.quota.items[0].set_ticket(queue, ticket)
     play.broker(fetched(1, NOTHING_NEW)).client(fetch(2, ALL))
     assert story.quota.items[0].ticket(queue) is ticket

@@ -3,9 +3,9 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_grant import queue_of
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits.enforcement import WINDOW
+from proxy.quota.measure.fetch_tokens import queue_of
 from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
 from proxy.relay.counters.traffic import Traffic

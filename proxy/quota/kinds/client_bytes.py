@@ -60,7 +60,7 @@ class ClientBytes(Quota):
     def limit_fetch(self, request: RequestView, who: Identity, grant: FetchGrant, now: float) -> None:
         bucket = self._consumed.find(who, now)
         if bucket is not None:
-            grant.add(bucket)
+            grant.places.add(bucket)
 
     def give_back_request(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
         bucket = self._produced.find(who, now)

@@ -6,6 +6,9 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 
+PAID_SECONDS: Final = 1e-6
+"""A debt that is paid within this time counts as paid, because doubles cannot represent the difference."""
+
 
 @final
 class Debt:

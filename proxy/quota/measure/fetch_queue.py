@@ -25,14 +25,14 @@ FIRST_WEIGHT: Final = 0.125
 
 @final
 class Ticket:
-    """A connection's place: first in the queue, then among the reservations."""
+    """A connection's place: first in the queue, then, from grant() to renew(), among the reservations."""
 
     __slots__ = ("after", "before", "granted", "in_line", "queue", "reserves", "size", "start", "until")
 
-    def __init__(self, queue: "FetchQueue", size: float, start: float) -> None:
+    def __init__(self, queue: "FetchQueue", start: float) -> None:
         self.queue: Final = queue
-        self.size = size
-        """The bytes that it reserves, or will reserve."""
+        self.size = 0.0
+        """The bytes that it reserves, or will reserve. Its owner sets them before each wait() and grant()."""
         self.start = start
         """Its place in the queue: the bytes that the bucket has given to each connection before."""
         self.in_line = False
@@ -72,10 +72,10 @@ class FetchQueue:
         """The number of connections in the queue."""
         return len(self._line)
 
-    def newcomer(self, size: float) -> Ticket:
+    def newcomer(self) -> Ticket:
         """Return the ticket of a connection that has had none."""
         start = self._line[-1].start if self._line else self._turn
-        return Ticket(self, size, max(start, self._turn))
+        return Ticket(self, max(start, self._turn))
 
     @property
     def any_waits(self) -> bool:

@@ -17,8 +17,9 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.fetch.bounds import ask_for_no_records, lower_max_bytes, lower_max_wait
+from proxy.relay.fetch.grants import FetchGrants
 from proxy.relay.fetch.plan_turns import PlanTurns
-from proxy.relay.fetch.sessions import ALLOW, ANSWER, SESSION_MASK, WAIT, FetchSessions, GatedFetch
+from proxy.relay.fetch.sessions import ANSWER, FORWARD, SESSION_MASK, WAIT, FetchSessions, GatedFetch
 from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.id_budget import IdBudget
@@ -28,7 +29,7 @@ from proxy.wire.api_keys import FETCH, SHARE_FETCH
 from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.apis.share_acknowledgements import acknowledges
 from proxy.wire.errors import Malformed
-from proxy.wire.fetch_request import is_full, read_session
+from proxy.wire.fetch_request import NO_BOUND, is_full, read_session
 from proxy.wire.fetch_rewrite import fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.views import RequestView
@@ -39,10 +40,6 @@ this much later than max_wait_ms.
 """
 PARTITION_BYTES: Final = 28
 """The least number of bytes of a partition in a Fetch request."""
-UNASKED: Final = -1.0
-"""In place of a wait: the grant has not been asked."""
-BESIDE_AT_MOST: Final = 7
-"""The most fetches that a connection has in flight beside the last one, if quotas limit them."""
 
 
 @final
@@ -65,12 +62,12 @@ class WaitingFetch:
         self.gated: Final = gated
         """None if no quota may omit a partition from the fetch."""
         self.grant: FetchGrant | None = None
-        """None if no quota limits the bytes of the fetch, or before the quotas have been asked."""
-        self.asked = False
-        """Whether the quotas have been asked for a grant, because the turn of the fetch has come."""
+        """None if no quota limits the bytes of the fetch, or before begin()."""
+        self.begun = False
+        """Whether its turn has come: the responses to the fetches before it have arrived."""
         self.since: Final = now
         self.wake_at = 0.0
-        """When to ask again; 0.0: when the responses to the previous fetches have arrived."""
+        """When to ask again; 0.0 before begin()."""
         self.answerable: Final = view.api_key == FETCH and (exchange.full_fetch or gated is not None)
         """Whether the proxy can create the empty response itself."""
         self.acknowledges: Final = view.api_key == SHARE_FETCH and acknowledges(
@@ -81,7 +78,7 @@ class WaitingFetch:
 
     def begin(self, grant: FetchGrant | None, locks: RecordLocks, now: float) -> None:
         """Begin the wait of the fetch, because its turn has come."""
-        self.asked = True
+        self.begun = True
         self.grant = grant
         if self.acknowledges:
             self.wait_until = now
@@ -93,12 +90,7 @@ class WaitingFetch:
 
 @final
 class FetchGate:
-    """The gate of one connection. One fetch waits at a time.
-
-    While fetches that quotas limit are in flight, BESIDE_AT_MOST at most, the next one is forwarded only if
-    there are tokens for all of them. Otherwise it waits until their responses have arrived. A client loses
-    little by that: a broker, too, processes a fetch only when it has responded to the last.
-    """
+    """The gate of one connection. One fetch waits at a time."""
 
     def __init__(
         self,
@@ -120,12 +112,7 @@ class FetchGate:
         """None while no quota omits partitions."""
         self._fetch: WaitingFetch | None = None
         """The fetch that waits."""
-        self._grant: FetchGrant | None = None
-        """The bytes that the quotas have granted to the last fetch."""
-        self._earlier: Final[list[FetchGrant]] = []
-        """The grants before it that await their responses, and among the first of them some whose responses
-        have arrived: their places in the queues become those of later fetches.
-        """
+        self._grants: Final = FetchGrants(engine)
 
     @property
     def reads(self) -> bool:
@@ -151,7 +138,7 @@ class FetchGate:
     def awaits_response(self) -> bool:
         """Whether the waiting fetch may continue because the previous ones have got their responses."""
         fetch = self._fetch
-        return fetch is not None and fetch.wake_at == 0.0 and not self._busy()
+        return fetch is not None and not fetch.begun and not self._grants.in_flight
 
     def forwards(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
         """Return whether to forward a fetch, with the view's edits. If not, it waits here or has been
@@ -163,31 +150,46 @@ class FetchGate:
             if gated is not None and gated.session is None:
                 self._respond(gated, now)
                 return False
+        if self._grants.in_flight:
+            return self._forwards_beside(frame, exchange, view, gated, now)
         grant: FetchGrant | None = None
-        busy = self._busy()
-        if busy and gated is None and self._goes_beside(frame, exchange, view, now):
+        if self._engine.limits_fetches:
+            grant = self._grants.begin(view, exchange.client, now)
+        if grant is None and gated is None:
             return True
-        if self._engine.limits_fetches and not busy:
-            self._end_earlier()
-            grant = self._engine.grant(view, exchange.client, self._grant, now)
-        if gated is None and grant is None and not busy:
+        self._read_session(frame, exchange, view)
+        wait = 0.0 if grant is None else grant.ask(now)
+        if grant is not None and gated is None and wait <= 0.0:
+            # Nearly all fetches: nothing is kept of one that does not wait.
+            self._allow(exchange, view, grant)
             return True
+        fetch = WaitingFetch(frame, exchange, view, gated=gated, now=now)
+        fetch.begin(grant, self._in_flight.record_locks, now)
+        outcome = FORWARD if grant is None else self._take_reply(fetch, grant, wait, now)
+        return self._finish(fetch, outcome, now)
+
+    def _forwards_beside(
+        self, frame: Frame, exchange: Exchange, view: RequestView, gated: GatedFetch | None, now: float
+    ) -> bool:
+        """Return whether to forward a fetch while others that quotas limit await their responses. If not, it
+        waits for these.
+        """
+        self._read_session(frame, exchange, view)
+        if gated is None and view.api_key == FETCH:
+            grant = self._grants.beside(view, exchange.client, now)
+            if grant is not None:
+                self._allow(exchange, view, grant)
+                return True
+        self._fetch = WaitingFetch(frame, exchange, view, gated=gated, now=now)
+        return False
+
+    def _read_session(self, frame: Frame, exchange: Exchange, view: RequestView) -> None:
+        """Note whether a fetch names all its partitions. Raises Malformed if it has not been read whole."""
         if view.partial:
             raise _too_large(frame)
         if view.api_key == FETCH:
             session = read_session(frame.pieces, after_bounds(view), view.api_version)
             exchange.full_fetch = is_full(session[1])
-        wait = UNASKED
-        if grant is not None:
-            wait = grant.ask(now)
-            if wait <= 0.0 and gated is None:
-                # Nearly all fetches: nothing is kept of one that does not wait.
-                self._allow(exchange, view, grant)
-                return True
-        fetch = WaitingFetch(frame, exchange, view, gated=gated, now=now)
-        if not busy:
-            fetch.begin(grant, self._in_flight.record_locks, now)
-        return self._forwards(fetch, wait, now)
 
     def _start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
         """Return the fetch if partitions may be omitted from it, else None."""
@@ -206,100 +208,51 @@ class FetchGate:
             return None
         return fetches.start(frame, exchange, view, now)
 
-    def _busy(self) -> bool:
-        """Whether a fetch that quotas limit awaits its response."""
-        grant = self._grant
-        return grant is not None and grant.granted and not grant.settled
-
-    def _goes_beside(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
-        """Return whether to forward a fetch while others that quotas limit await their responses: not if it
-        might have to wait for tokens.
-        """
-        last = self._grant
-        earlier = self._earlier
-        if last is None or view.api_key != FETCH or view.partial or not self._engine.limits_fetches:
-            return False
-        spare = earlier[0] if earlier and earlier[0].settled else None
-        if len(earlier) >= BESIDE_AT_MOST and spare is None:
-            return False
-        grant = self._engine.grant(view, exchange.client, last if spare is None else spare, now)
-        if grant is None or not grant.ask_beside(len(earlier) + 1, view.max_bytes, now):
-            return False
-        if spare is not None:
-            earlier.pop(0)
-        earlier.append(last)
-        session = read_session(frame.pieces, after_bounds(view), view.api_version)
-        exchange.full_fetch = is_full(session[1])
-        self._allow(exchange, view, grant)
-        return True
-
-    def _end_earlier(self) -> None:
-        """Give up the places of fetches whose responses have arrived, but those of the last one."""
-        for grant in self._earlier:
-            grant.end()
-        self._earlier.clear()
-
-    def _forwards(self, fetch: WaitingFetch, wait: float, now: float) -> bool:
-        """Decide what happens to a fetch now: return whether to forward it. If not, it waits or is answered.
-
-        `wait`: what the grant has replied to ask() now, or UNASKED.
-        """
-        outcome = ALLOW
-        if not fetch.asked:
-            if self._busy():
-                fetch.wake_at = 0.0
-                self._fetch = fetch
-                return False
-            self._end_earlier()
-            grant = self._engine.grant(fetch.view, fetch.exchange.client, self._grant, now)
-            fetch.begin(grant, self._in_flight.record_locks, now)
-        grant = fetch.grant
-        if grant is not None and (wait >= 0.0 or not grant.granted):
-            outcome = self._ask(fetch, grant, grant.ask(now) if wait < 0.0 else wait, now)
+    def _finish(self, fetch: WaitingFetch, outcome: int, now: float) -> bool:
+        """Return whether to forward a fetch. `outcome` is what its grant, if it has one, allows."""
+        gated = fetch.gated
+        if outcome == FORWARD and gated is not None and self._fetches is not None:
+            outcome = self._fetches.go_on(gated, now)
+            fetch.wake_at = gated.wake_at
             if outcome == ANSWER:
-                self._answer(fetch, grant, now)
-        if outcome == ALLOW and fetch.gated is not None and self._fetches is not None:
-            outcome = self._fetches.go_on(fetch.gated, now)
-            fetch.wake_at = fetch.gated.wake_at
-            if outcome == ANSWER:
-                self._respond(fetch.gated, now)
-                if grant is not None:
-                    grant.settle(grant.size, 0, now, now)
+                self._respond(gated, now)
+                if fetch.grant is not None:
+                    fetch.grant.cancel()
         if outcome == WAIT:
             self._fetch = fetch
-        return outcome == ALLOW
+        return outcome == FORWARD
 
     # Limits of bytes
 
-    def _ask(self, fetch: WaitingFetch, grant: FetchGrant, wait: float, now: float) -> int:
-        """Return ALLOW, WAIT or ANSWER for a fetch. `wait`: the seconds that its grant has replied; 0.0 if it
-        is granted.
-        """
+    def _take_reply(self, fetch: WaitingFetch, grant: FetchGrant, wait: float, now: float) -> int:
+        """Return FORWARD, WAIT or ANSWER for a fetch. `wait` is the reply of FetchGrant.ask()."""
         if wait <= 0.0:
             self._count_wait(fetch, grant, now)
             self._allow(fetch.exchange, fetch.view, grant)
-            return ALLOW
-        over = now >= fetch.wait_until
-        if over and fetch.answerable:
+            return FORWARD
+        if now < fetch.wait_until:
+            fetch.wake_at = min(now + wait, fetch.wait_until)
+            return WAIT
+        return self._end_wait(fetch, grant, now)
+
+    def _end_wait(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> int:
+        """End the wait of a fetch without a grant; return FORWARD or ANSWER."""
+        if fetch.answerable:
+            self._answer(fetch, grant, now)
             return ANSWER
-        if over and fetch.view.api_key != FETCH:
-            self._forward_acknowledgements(fetch, grant, now)
-            return ALLOW
-        if over:
+        if fetch.view.api_key == FETCH:
             self._withhold(fetch, grant, now)
-            return ALLOW
-        fetch.wake_at = min(now + wait, fetch.wait_until)
-        return WAIT
+        else:
+            self._forward_acknowledgements(fetch, grant, now)
+        return FORWARD
 
     def _allow(self, exchange: Exchange, view: RequestView, grant: FetchGrant) -> None:
-        self._grant = grant
         exchange.grant = grant
-        if grant.max_bytes >= 0:
+        if grant.max_bytes != NO_BOUND:
             lower_max_bytes(view, grant.max_bytes)
 
     def _withhold(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
         """Forward a fetch to keep its session in step with the broker, without delivering the response."""
-        self._grant = grant
         fetch.exchange.grant = grant
         fetch.exchange.withheld = True
         self._count_wait(fetch, grant, now)
@@ -308,7 +261,6 @@ class FetchGate:
 
     def _forward_acknowledgements(self, fetch: WaitingFetch, grant: FetchGrant, now: float) -> None:
         """Forward a ShareFetch without a grant; its next one has the same place in the queues."""
-        self._grant = grant
         self._count_wait(fetch, grant, now)
         grant.keep_places(now + LONGEST_WAIT_SECONDS)
         ask_for_no_records(fetch.view)
@@ -327,7 +279,6 @@ class FetchGate:
         self._count_wait(fetch, grant, now)
         until = throttle_fetch(exchange, grant, self._engine, self._in_flight, now)
         self._engine.count_wait(view, exchange.client, grant, until - now, until)
-        self._grant = grant
         if gated is not None and self._fetches is not None and not exchange.full_fetch:
             self._fetches.give_up(gated, now)
             self._respond(gated, now)
@@ -357,10 +308,17 @@ class FetchGate:
     def wake(self, now: float) -> WaitingFetch | None:
         """Ask the quotas again for the waiting fetch; return it if it is forwarded."""
         fetch = self._fetch
-        if fetch is None:
+        if fetch is None or (not fetch.begun and self._grants.in_flight):
             return None
         self._fetch = None
-        return fetch if self._forwards(fetch, UNASKED, now) else None
+        if not fetch.begun:
+            grant = self._grants.begin(fetch.view, fetch.exchange.client, now)
+            fetch.begin(grant, self._in_flight.record_locks, now)
+        grant = fetch.grant
+        outcome = FORWARD
+        if grant is not None and not grant.granted:
+            outcome = self._take_reply(fetch, grant, grant.ask(now), now)
+        return fetch if self._finish(fetch, outcome, now) else None
 
     def give_up(self, now: float) -> WaitingFetch | None:
         """End the wait of the waiting fetch; return it if it is forwarded."""
@@ -378,6 +336,8 @@ class FetchGate:
             return fetch
         if fetch.gated is None:
             return fetch
+        if grant is not None:
+            grant.cancel()
         if self._fetches is not None:
             self._fetches.give_up(fetch.gated, now)
             self._respond(fetch.gated, now)
@@ -385,12 +345,7 @@ class FetchGate:
 
     def end(self) -> None:
         """Give up the places in queues, and have reservations charged, because the connection is over."""
-        if self._fetch is not None and self._fetch.grant is not None:
-            self._fetch.grant.end()
-        for grant in self._earlier:
-            grant.abandon()
-        if self._grant is not None:
-            self._grant.abandon()
+        self._grants.end()
         if self._fetches is not None:
             self._fetches.end()
 

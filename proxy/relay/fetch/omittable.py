@@ -11,7 +11,7 @@ from proxy.wire.fetch_request import TOPIC_IDS_FROM, FetchRequest, PartitionKey
 from proxy.wire.reader import text
 from proxy.wire.views import RequestView
 
-KNOWN_AT_MOST: Final = 100_000
+RESULTS_AT_MOST: Final = 100_000
 """A client may invent partitions. Beyond this number, known results are dropped."""
 
 
@@ -47,7 +47,7 @@ class OmittablePartitions:
             or asked_for[0] != self._engine.generation
             or asked_for[1] != replica_id
             or asked_for[2] is not who
-            or len(self._known) + len(self._known_topics) >= KNOWN_AT_MOST
+            or len(self._known) + len(self._known_topics) >= RESULTS_AT_MOST
         ):
             self._known.clear()
             self._known_topics.clear()

@@ -2,8 +2,8 @@
 
 from typing import Final, final
 
-from proxy.quota.fetch_plan import NO_BOUND, FetchItem
-from proxy.wire.fetch_request import FetchEntry, with_max_bytes
+from proxy.quota.fetch_plan import FetchItem
+from proxy.wire.fetch_request import NO_BOUND, FetchEntry, with_max_bytes
 from proxy.wire.fetch_rewrite import Watermarks
 
 PROBE_BYTES: Final = 0

@@ -25,13 +25,13 @@ responds to such a probe at once, so a replica that turns out to be in sync does
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.relay.fetch.follower_plans import FollowerPlans
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.partition import SessionPartition
 from proxy.wire.edit import i32
-from proxy.wire.fetch_request import MAX_EPOCH, FetchEntry, FetchRequest, PartitionKey, write_topics
+from proxy.wire.fetch_request import MAX_EPOCH, NO_BOUND, FetchEntry, FetchRequest, PartitionKey, write_topics
 from proxy.wire.fetch_rewrite import UNKNOWN, FetchRewrite, Watermarks, empty_partition, write_partitions
 from proxy.wire.known_watermarks import Offsets
 

@@ -15,7 +15,7 @@ import math
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import NO_BOUND, FetchPlan
+from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.free_sessions import MAX_SESSIONS, FreeSession, FreeSessions
@@ -29,6 +29,7 @@ from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH
 from proxy.wire.errors import Malformed
 from proxy.wire.fetch_request import (
     FULL_EPOCH,
+    NO_BOUND,
     NO_SESSION,
     FetchRequest,
     read_fetch_request,
@@ -50,7 +51,7 @@ all other connections wait; Kafka advises against a broker with more than 4,000 
 """
 LEAST_WAIT_SECONDS: Final = 0.01
 """A fetch that waits asks the quotas at most this often, even if they name shorter waits."""
-SECONDS_PER_PARTITION: Final = 20e-6
+PAUSE_SECONDS_PER_PARTITION: Final = 20e-6
 """A consumer's plan takes about a microsecond for each partition that quotas may omit. The next plan of the
 connection therefore waits for this time per partition, if that is LEAST_WAIT_SECONDS or more. PlanTurns
 bounds the plans of all connections of a client.
@@ -58,7 +59,7 @@ bounds the plans of all connections of a client.
 NAMES_SECONDS: Final = 0.5
 """The longest time for which a consumer's fetch waits for topic names."""
 
-ALLOW: Final = 0
+FORWARD: Final = 0
 """The request is forwarded, with the view's edits."""
 WAIT: Final = 1
 """No partition of it is left. Ask the quotas again at `wake_at`."""
@@ -264,7 +265,7 @@ class FetchSessions:
         return True
 
     def go_on(self, fetch: GatedFetch, now: float) -> int:
-        """Decide what happens to a request: ALLOW, WAIT or ANSWER."""
+        """Decide what happens to a request: FORWARD, WAIT or ANSWER."""
         session = fetch.session
         if session is None:
             return ANSWER
@@ -279,7 +280,7 @@ class FetchSessions:
                 return WAIT
             self._turn = None
         plan = session.plan(now)
-        pause = session.planned * SECONDS_PER_PARTITION if session.replica_id < 0 else 0.0
+        pause = session.planned * PAUSE_SECONDS_PER_PARTITION if session.replica_id < 0 else 0.0
         self._plan_at = now + pause if pause >= LEAST_WAIT_SECONDS else 0.0
         rewrite = SessionRewrite(self, session, fetch.request)
         full = fetch.request.full
@@ -291,7 +292,7 @@ class FetchSessions:
         if topics is not None:
             self._edit(fetch, session, plan, topics, now)
             fetch.view.fetch_rewrite = rewrite
-            return ALLOW
+            return FORWARD
         if now >= fetch.answer_at:
             if session.unknown > 0:
                 self._throttle(fetch, plan, now)

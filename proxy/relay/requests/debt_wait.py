@@ -3,9 +3,8 @@
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.measure.debt import Debt
+from proxy.quota.measure.debt import PAID_SECONDS, Debt
 from proxy.quota.verdict import Verdict
-from proxy.relay.inflight import PAID_SECONDS
 from proxy.relay.requests.waiting_produce import WaitingProduce
 
 REVIEW_SECONDS: Final = 1.0

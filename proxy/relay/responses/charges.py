@@ -104,7 +104,7 @@ class ResponseCharges:
             request.fetch_rewrite.opened()
         size = view.body_size
         until = self.charge(exchange, request, view, now)
-        if exchange.grant is not None:
+        if exchange.grant is not None and not exchange.withheld:
             exchange.grant.settle(size, size, until, now)
         if until <= now:
             return

@@ -34,7 +34,7 @@ from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis.api import Api
 from proxy.wire.apis.rejected_partitions import restore
-from proxy.wire.cursor import NO_BOUND, Cursor
+from proxy.wire.cursor import AMPLE_ROOM, Cursor
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.error_codes import appended
 from proxy.wire.errors import Malformed
@@ -328,8 +328,8 @@ class Responses:
             self._in_flight.begin_response()
             return
         self._spare_items.settle(view)
-        # `room` has counted down from NO_BOUND by the partitions that were read.
-        self._free -= (NO_BOUND - view.cursor.room) >> PARTITIONS_SHIFT
+        # `room` has counted down from AMPLE_ROOM by the partitions that were read.
+        self._free -= (AMPLE_ROOM - view.cursor.room) >> PARTITIONS_SHIFT
         if view.errors is not None:
             self._errors.take(exchange.api_key, view)
         if self._withheld.withhold(frame, exchange, request, view, now):

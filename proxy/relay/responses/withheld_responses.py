@@ -129,7 +129,7 @@ class WithheldResponses:
         view.lock_ms = 0
         view.items = []
         exchange.throttled_until = self._charges.charge(exchange, request, view, now)
-        if grant.granted:
+        if not exchange.withheld:
             grant.settle(size, 0, now, now)
         until = throttle_fetch(exchange, grant, self._engine, self._in_flight, now)
         self._engine.count_wait(request, client, grant, until - now, until)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan, SessionState
+from proxy.quota.fetch_plan import FetchItem, FetchPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.kind import Replication
 from proxy.quota.limits.enforcement import PACE
@@ -16,6 +16,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.wire.api_keys import FETCH
 from proxy.wire.cursor import NO_ID
+from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.stories.enforcement import enforcement

@@ -64,7 +64,7 @@ def fetch(
     assert of.admit(request, who, now) is ALLOW
     grant = FetchGrant()
     of.limit_fetch(request, who, grant, now)
-    grant.begin()
+    grant.places.complete()
     grant.ask(now)
     return grant
 

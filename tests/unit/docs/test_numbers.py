@@ -12,7 +12,7 @@ from proxy.quota.kinds.topic_partition_bytes.buckets import PARTITIONS_AT_MOST
 from proxy.quota.measure.buckets import BUCKETS_AT_MOST, NAME_BYTES_AT_MOST
 from proxy.quota.usage import MAX_CLIENTS, MAX_TALLIES
 from proxy.relay.fetch.gate import LONGEST_WAIT_SECONDS
-from proxy.relay.fetch.sessions import MAX_PARTITIONS, SECONDS_PER_PARTITION
+from proxy.relay.fetch.sessions import MAX_PARTITIONS, PAUSE_SECONDS_PER_PARTITION
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.id_budget import IDS_AT_MOST
 from proxy.relay.inflight import FREE_IN_FLIGHT, MAX_IN_FLIGHT, SHARED_IN_FLIGHT
@@ -73,7 +73,7 @@ BOUNDS = [
     Bound(ATTACKS, r"a request must arrive within (\d+) s", (LARGE_FRAME_SECONDS,)),
     Bound(ATTACKS, r"of up to (\d+) bytes, are always delivered", (SMALL_BYTES,)),
     Bound(ATTACKS, r"session of more than ([\d,]+) partitions closes", (MAX_PARTITIONS,)),
-    Bound(ATTACKS, r"waits for (\d+) microseconds per partition", (SECONDS_PER_PARTITION * 1e6,)),
+    Bound(ATTACKS, r"waits for (\d+) microseconds per partition", (PAUSE_SECONDS_PER_PARTITION * 1e6,)),
     Bound(ATTACKS, r"one handshake of a listener every (\d+) ms", (PAUSE_SECONDS * 1e3,)),
     Bound(ATTACKS, r"At most ([\d,]+) connections of a listener wait to be closed", (MAX_UNSERVED,)),
     Bound(ATTACKS, r"logs at most (\d+) lines a second", (LINES,)),

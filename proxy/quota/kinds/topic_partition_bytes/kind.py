@@ -24,15 +24,7 @@ with topic ids that the proxy does not know yet waits for the names (proxy.relay
 
 from typing import Final, final
 
-from proxy.quota.fetch_grant import (
-    FIRST_FETCH_SECONDS,
-    GROWTH,
-    LEAST_FETCH_SECONDS,
-    FetchGrant,
-    free,
-    queue_of,
-    tokens_left,
-)
+from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
@@ -51,6 +43,15 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import ConfigKey
 from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.fetch_tokens import (
+    FIRST_FETCH_SECONDS,
+    LEAST_FETCH_SECONDS,
+    first_fetch_bytes,
+    free,
+    most_bytes,
+    queue_of,
+    tokens_left,
+)
 from proxy.quota.measure.rate_rule import byte_rate_rule
 from proxy.quota.not_appended import not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
@@ -135,7 +136,7 @@ class TopicPartitionBytes(Quota):
         grant.watched = True
         bounding = self._lately.buckets(who, now)
         if bounding is not None:
-            grant.add_all(bounding)
+            grant.places.add_all(bounding)
         elif self._consumed.least_throttled != UNLIMITED and not self._consumed.observed:
             grant.bound(max(int(self._consumed.least_throttled * LEAST_FETCH_SECONDS), 1))
 
@@ -143,12 +144,13 @@ class TopicPartitionBytes(Quota):
         self, request: RequestView, items: list[Item], who: Identity, grant: FetchGrant, now: float
     ) -> Bucket | None:
         found: Bucket | None = None
+        places = grant.places
         sourced = self._consumed_by_source
         any_sourced = sourced.any
         consumer = None if any_sourced else self._lately.known(who)
         if consumer is not None:
             consumer.review(self._consumed.changes)
-            if consumer.known(items, grant.count_of(consumer.buckets)) == len(items):
+            if consumer.known(items, places.count_of(consumer.buckets)) == len(items):
                 # Nearly always: the grant has the buckets of all items, so nothing has to be looked up.
                 return None
         for item in items:
@@ -157,7 +159,7 @@ class TopicPartitionBytes(Quota):
             limited = self._consumed.of(item, now)
             if (
                 limited is not None
-                and not grant.expects(limited.bucket)  # nearly all buckets are in the grant
+                and not places.expects(limited.bucket)  # nearly always it is one of them
                 and not limited.omits
                 and self._lacks(limited.bucket, who, grant, now)
             ):
@@ -172,7 +174,7 @@ class TopicPartitionBytes(Quota):
         """Whether a bucket has no free tokens, and the fetch has not reserved any of it. If so, the next
         fetch of the connection waits for the bucket.
         """
-        if bucket.observed or free(bucket, now) or grant.has(bucket):
+        if bucket.observed or free(bucket, now) or grant.places.has(bucket):
             return False
         self._lately.consumer(who, now).got(bucket, now)
         return True
@@ -324,12 +326,10 @@ class TopicPartitionBytes(Quota):
         """Omit a partition if its bucket is in debt, or has promised its tokens to fetches in flight."""
         queue = queue_of(bucket)
         last_bytes = item.marks.last_bytes
-        expected = float(last_bytes)
-        if last_bytes < 0:
-            expected = queue.first_bytes if queue.first_bytes >= 0.0 else bucket.limit * FIRST_FETCH_SECONDS
+        expected = float(last_bytes) if last_bytes >= 0 else first_fetch_bytes(bucket, queue)
         ticket = item.ticket(queue)
         if ticket is None:
-            ticket = queue.newcomer(expected)
+            ticket = queue.newcomer()
         elif ticket.granted:
             queue.renew(ticket, float(max(last_bytes, 0)), float(max(last_bytes, 0)))
         item.set_ticket(queue, ticket)
@@ -341,8 +341,7 @@ class TopicPartitionBytes(Quota):
             queue.wait(ticket, again + PLACE_SECONDS)
             return
         queue.grant(ticket, now)
-        most = max(min(left, expected * GROWTH), bucket.limit * LEAST_FETCH_SECONDS)
-        plan.bound(item, int(most / sharers))
+        plan.bound(item, int(most_bytes(left, expected, bucket.limit) / sharers))
 
     def configure(self, limits: Limits, now: float) -> None:
         configs = self._configs

@@ -1,24 +1,18 @@
-from time import process_time
-
 import pytest
 
 from proxy.quota.fetch_grant import (
     BESIDE_BYTES,
     DEBT_SECONDS,
-    FIRST_FETCH_SECONDS,
-    LEAST_FETCH_SECONDS,
+    LEAST_RETRY_SECONDS,
     LEAST_ROOM_BYTES,
-    LEAST_WAIT_SECONDS,
-    MOST_WAIT_SECONDS,
-    NO_BOUND,
+    MOST_RETRY_SECONDS,
     FetchGrant,
-    free,
-    queue_of,
-    tokens_left,
 )
 from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.fetch_tokens import FIRST_FETCH_SECONDS, LEAST_FETCH_SECONDS, queue_of, tokens_left
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.wire.fetch_request import NO_BOUND
 
 LIMIT = 1000.0
 PACED = RateRule(burst_seconds=1.0)
@@ -29,11 +23,12 @@ def bucket(rule=PACED, limit=LIMIT):
 
 
 def grant(*buckets, last=None, acquires=False):
-    made = FetchGrant(last)
-    made.acquires = acquires
+    """The grant of a fetch: that of the last one, unless this is in flight."""
+    made = FetchGrant() if last is None else FetchGrant(last.size) if last.granted else last
+    made.begin(acquires)
     for one in buckets:
-        made.add(one)
-    made.begin()
+        made.places.add(one)
+    made.places.complete()
     return made
 
 
@@ -51,19 +46,6 @@ def test_a_fetch_within_the_limit_is_granted_what_is_left():
     assert queue_of(one).reserved(0.0) == LIMIT * FIRST_FETCH_SECONDS
 
 
-def test_the_time_of_a_fetch_is_proportional_to_its_buckets():
-    def seconds(count):
-        buckets = [bucket() for _ in range(count)]
-        taken = []
-        for _ in range(3):
-            began = process_time()
-            grant(*buckets, last=grant(*buckets))
-            taken.append(process_time() - began)
-        return min(taken)
-
-    assert seconds(6400) < 16 * 4 * seconds(400)
-
-
 def test_a_fetch_waits_for_the_debt():
     one = in_debt(1500)
     made = grant(one)
@@ -76,8 +58,8 @@ def test_a_fetch_waits_for_the_debt():
 
 
 def test_the_quotas_are_asked_again_within_bounds():
-    assert grant(in_debt(90_000)).ask(0.0) == MOST_WAIT_SECONDS
-    assert grant(in_debt(1001)).ask(0.0) == LEAST_WAIT_SECONDS
+    assert grant(in_debt(90_000)).ask(0.0) == MOST_RETRY_SECONDS
+    assert grant(in_debt(1001)).ask(0.0) == LEAST_RETRY_SECONDS
 
 
 def test_the_bucket_with_the_longest_wait_counts():
@@ -85,7 +67,7 @@ def test_the_bucket_with_the_longest_wait_counts():
     made = grant(short, long, bucket())
     assert made.ask(0.0) == pytest.approx(0.4)
     assert made.longest is long
-    assert made.debt_seconds(0.0) == pytest.approx(0.4)
+    assert made.retry_seconds(0.0) == pytest.approx(0.4)
 
 
 def test_what_is_granted_is_not_granted_twice():
@@ -133,41 +115,6 @@ def test_fetches_that_wait_share_what_one_may_bring():
     assert waiting[0].max_bytes == int(LIMIT * LEAST_FETCH_SECONDS / 4)
 
 
-def test_places_in_buckets_of_other_partitions_are_given_up():
-    one, other = in_debt(2000), in_debt(2000)
-    last = grant(one, other)
-    last.ask(0.0)
-    made = grant(one, last=last)
-    assert (queue_of(one).waiting, queue_of(other).waiting) == (1, 0)
-    made.end()
-    assert queue_of(one).waiting == 0
-
-
-@pytest.mark.parametrize(
-    "later", [(0, 1, 2), (0, 1), (0,), (), (0, 1, 2, 3), (1, 2), (2, 0, 1), (3, 0), (0, 3, 2)]
-)
-@pytest.mark.parametrize("rounds", [1, 2])
-def test_places_are_kept_whatever_buckets_the_next_fetch_has(later, rounds):
-    buckets = [in_debt(2000) for _ in range(4)]
-    last = grant(*buckets[:3])
-    last.ask(0.0)
-    for _ in range(rounds):
-        last = grant(*buckets[:3], last=last)
-    others = [grant(one) for one in buckets]
-    for other in others:
-        other.ask(0.0)
-    made = grant(*[buckets[at] for at in later], last=last)
-    waiting = [queue_of(one).waiting for one in buckets]
-    assert waiting == [1 + (at in later) for at in range(3)] + [1], "given up in the buckets of others"
-    if later:
-        assert made.ask(0.99) > 0.0
-        assert queue_of(buckets[later[-1]]).waiting == 2
-    assert [made.has(one) for one in buckets] == [at in later for at in range(4)]
-    assert made.any == bool(later)
-    made.end()
-    assert [queue_of(one).waiting for one in buckets] == [1, 1, 1, 1]
-
-
 def test_a_fetch_that_was_granted_and_got_no_response_keeps_its_reservation():
     one, other = bucket(), bucket()
     last = grant(one, other)
@@ -176,8 +123,18 @@ def test_a_fetch_that_was_granted_and_got_no_response_keeps_its_reservation():
     assert made.ask(0.0) == 0.0
     assert queue_of(one).reserved(0.0) == 2 * LIMIT * FIRST_FETCH_SECONDS
     made.settle(10, 10, 0.0, 0.0)
-    last.abandon()
+    last.end()
     assert tokens_left(one, 0.0) == LIMIT - LIMIT * FIRST_FETCH_SECONDS
+
+
+def test_a_fetch_that_is_not_forwarded_after_all_returns_what_it_has_reserved():
+    one = bucket()
+    made = grant(one)
+    made.ask(0.0)
+    made.cancel()
+    assert (made.granted, queue_of(one).reserved(0.0), queue_of(one).first_bytes) == (False, 0.0, -1.0)
+    made.end()
+    assert tokens_left(one, 0.0) == LIMIT
 
 
 def ample():
@@ -199,8 +156,8 @@ def test_a_fetch_beside_another_reserves_bytes_of_its_own():
     assert queue_of(one).reserved(0.0) == 300.0
     third = grant(one, last=first)
     assert third.ask_beside(1, 100, 0.0)
-    second.abandon()
-    third.abandon()
+    second.end()
+    third.end()
     assert tokens_left(one, 0.0) == 2.5 * LEAST_ROOM_BYTES - 600.0
 
 
@@ -234,21 +191,12 @@ def test_a_fetch_beside_others_does_not_pass_one_that_waits():
     assert not grant(one, last=first).ask_beside(1, 100, 0.0)
 
 
-def test_the_buckets_of_a_response_are_expected_in_their_order():
-    own, *partitions = [bucket() for _ in range(4)]
-    made = grant(own, *partitions[:2])
-    assert [made.expects(one) for one in partitions] == [True, True, False]
-    assert [made.has(one) for one in partitions] == [True, True, False]
-    assert not made.expects(partitions[0]), "has() tells in another order"
-    assert not grant().expects(own)
-
-
 def test_fetches_for_which_nobody_waits_are_granted_what_others_are():
     """A line makes no difference to the bytes, but by the number of connections that share them."""
     for used in (0.0, 700.0, 1000.0):
         one, other = in_debt(used), in_debt(used)
         alone, beside = grant(one), grant(other)
-        gone = queue_of(other).newcomer(0.0)
+        gone = queue_of(other).newcomer()
         queue_of(other).wait(gone, 9.0)
         assert alone.ask(0.0) == beside.ask(0.0) == 0.0
         assert beside.max_bytes == alone.max_bytes // 2
@@ -295,7 +243,7 @@ def test_a_fetch_that_acquires_records_waits_for_their_size_or_the_burst(size, w
     last = grant(one, acquires=True)
     last.settle(size, 0, 0.0, 0.0)
     made = grant(one, last=last, acquires=True)
-    assert made.ask(0.0) == pytest.approx(min(wait, MOST_WAIT_SECONDS))
+    assert made.ask(0.0) == pytest.approx(min(wait, MOST_RETRY_SECONDS))
     assert made.ask(wait - 0.01) > 0.0
     assert made.ask(wait) == 0.0
 
@@ -306,9 +254,9 @@ def test_who_hangs_up_has_spent_what_was_reserved():
     last.settle(300, 300, 0.0, 0.0)
     made = grant(one, last=last)
     made.ask(0.0)
-    made.abandon()
+    made.end()
     assert tokens_left(one, 0.0) == 700.0
-    made.abandon()
+    made.end()
     assert tokens_left(one, 0.0) == 700.0, "once"
 
 
@@ -326,29 +274,10 @@ def test_observed_and_unlimited_buckets_do_not_limit(free_one):
 def test_a_limit_that_is_raised_or_removed_frees_who_waits():
     one = in_debt(5000)
     made = grant(one)
-    assert made.ask(0.0) == MOST_WAIT_SECONDS
+    assert made.ask(0.0) == MOST_RETRY_SECONDS
     one.configure(LIMIT * 100, PACED, 0.0)
     assert made.ask(0.0) == pytest.approx(0.04)
     one.configure(UNLIMITED, PACED, 0.0)
     assert made.ask(0.0) == 0.0
     assert made.max_bytes == NO_BOUND
     made.settle(10, 10, 0.0, 0.0)
-
-
-def test_by_windows_the_rest_of_the_window_is_left():
-    by_window = bucket(RateRule())
-    assert tokens_left(by_window, 0.0) == 10_000.0
-    by_window.record(4000, 0.0)
-    assert tokens_left(by_window, 0.0) == pytest.approx(6000.0)
-    by_window.record(8000, 0.0)
-    assert tokens_left(by_window, 0.0) == pytest.approx(-2000.0)
-    assert grant(by_window).ask(0.0) > 0.0
-
-
-def test_a_bucket_is_free_if_nobody_has_reserved_or_waits():
-    one = bucket()
-    assert free(one, 0.0)
-    one.record(980, 0.0)
-    assert free(one, 0.0)
-    grant(one).ask(0.0)
-    assert not free(one, 0.0)

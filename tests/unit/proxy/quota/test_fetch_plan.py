@@ -1,6 +1,7 @@
 import pytest
 
-from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.fetch_rewrite import Watermarks
 
 

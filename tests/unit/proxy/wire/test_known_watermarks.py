@@ -1,5 +1,5 @@
 from proxy.wire.fetch_rewrite import Watermarks
-from proxy.wire.known_watermarks import KNOWN_AT_MOST, KnownWatermarks
+from proxy.wire.known_watermarks import WATERMARKS_AT_MOST, KnownWatermarks
 
 
 def marks(known: KnownWatermarks, partition: int = 0) -> Watermarks:
@@ -36,7 +36,7 @@ def test_a_follower_knows_what_its_own_connection_was_told() -> None:
 
 def test_the_oldest_go_first() -> None:
     known = KnownWatermarks()
-    for partition in range(KNOWN_AT_MOST + 1):
+    for partition in range(WATERMARKS_AT_MOST + 1):
         known.tell("orders", partition, (1, 1, 1))
     assert known.find("orders", 0) is None
-    assert known.find("orders", 1) == known.find("orders", KNOWN_AT_MOST) == (1, 1, 1)
+    assert known.find("orders", 1) == known.find("orders", WATERMARKS_AT_MOST) == (1, 1, 1)

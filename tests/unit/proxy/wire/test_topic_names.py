@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.wire.cursor import NO_ID
-from proxy.wire.topic_names import ASKED_AT_MOST, KNOWN_AT_MOST, TopicNames
+from proxy.wire.topic_names import ASKED_AT_MOST, NAMES_AT_MOST, TopicNames
 from proxy.wire.views import Item
 
 ID = bytes(15) + b"\x01"
@@ -52,7 +52,7 @@ def test_nobody_knows_any_by_default() -> None:
 
 
 def test_names_are_not_collected_without_end() -> None:
-    every = ids(KNOWN_AT_MOST + 1)
+    every = ids(NAMES_AT_MOST + 1)
     names = Known(dict.fromkeys(every, "t"))
     for topic_id in every:
         names.known_name(topic_id)

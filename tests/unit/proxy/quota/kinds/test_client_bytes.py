@@ -1,12 +1,13 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_grant import NO_BOUND, FetchGrant
+from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds.client_bytes import KIND
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.verdict import ALLOW
+from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.views import RequestView, ResponseView
 from tests.support.stories.enforcement import enforcement
 
@@ -47,9 +48,10 @@ def fetch(api_key=FETCH, max_bytes=50 << 20, replica_id=-1):
 
 def grant(of, now=0.0, request=None, who=WHO, last=None):
     """What a quota or an engine grants a fetch."""
-    made = FetchGrant(last)
+    made = FetchGrant() if last is None else last
+    made.begin(False)
     of.limit_fetch(fetch() if request is None else request, who, made, now)
-    made.begin()
+    made.places.complete()
     made.ask(now)
     return made
 
@@ -123,7 +125,7 @@ def test_fetches_of_followers_are_not_planned(replica_id):
     quota = quota_of(limits())
     engine = QuotaEngine([quota])
     engine.configure(limits(), 0.0)
-    assert engine.grant(fetch(replica_id=replica_id), WHO, None, 0.0) is None
+    assert not engine.limit_fetch(fetch(replica_id=replica_id), WHO, FetchGrant(), 0.0)
     assert quota.charge(fetch(replica_id=replica_id), response(MB), WHO, 0.0) is ALLOW
     assert quota.live() == []
 
@@ -274,17 +276,16 @@ def test_a_paced_consumer_is_near_its_quota_in_every_second():
     engine.configure(limits(consumer=MB), 0.0)
     got = []
 
-    last = None
+    grant = FetchGrant()
 
     def send(now):
-        nonlocal last
-        last = engine.grant(fetch(), WHO, last, now)
-        again = last.ask(now)
+        assert engine.limit_fetch(fetch(), WHO, grant, now)
+        again = grant.ask(now)
         if again > 0.0:
             return again
-        got.append((now, last.max_bytes))
-        wait = engine.charge(fetch(), response(last.max_bytes - 4), WHO, now).throttle_seconds
-        last.settle(last.max_bytes, last.max_bytes, now + wait, now)
+        got.append((now, grant.max_bytes))
+        wait = engine.charge(fetch(), response(grant.max_bytes - 4), WHO, now).throttle_seconds
+        grant.settle(grant.max_bytes, grant.max_bytes, now + wait, now)
         return wait
 
     drive(send, 1, 40)

@@ -4,7 +4,9 @@ from proxy.quota.measure.fetch_queue import COUNTED_AT_MOST, HOLD_SECONDS, Fetch
 
 
 def ticket(size=10.0, start=0.0):
-    return Ticket(FetchQueue(), size, start)
+    made = Ticket(FetchQueue(), start)
+    made.size = size
+    return made
 
 
 def test_a_reservation_ends_with_its_response_or_after_its_time():
@@ -62,7 +64,7 @@ def test_a_newcomer_goes_to_the_end_of_the_line():
     queue = FetchQueue()
     queue.wait(ticket(10.0, start=500.0), 9.0)
     queue.wait(ticket(10.0, start=100.0), 9.0)
-    newcomer = queue.newcomer(7.0)
+    newcomer = queue.newcomer()
     queue.wait(newcomer, 9.0)
     assert queue.ahead(newcomer, 0.0) == 20.0
 

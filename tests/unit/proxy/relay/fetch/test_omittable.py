@@ -67,17 +67,17 @@ def test_a_name_that_is_not_known_is_looked_for_again(topics, names):
 
 
 def test_what_a_client_makes_up_is_forgotten(topics, quota):
-    for number in range(omittable.KNOWN_AT_MOST + 2):
+    for number in range(omittable.RESULTS_AT_MOST + 2):
         topics.find((b"cold", number), 12, 2, WHO)
     topics.find((b"cold", 0), 12, 2, WHO)
-    assert len(quota.asked) == omittable.KNOWN_AT_MOST + 3
+    assert len(quota.asked) == omittable.RESULTS_AT_MOST + 3
 
 
 def test_for_a_consumer_the_quotas_are_asked_once_for_each_topic(topics, quota):
     for number in range(100):
         assert topics.find((b"cold", number), 12, -1, WHO) == ""
     assert len(quota.asked) == 1
-    for number in range(omittable.KNOWN_AT_MOST + 2):
+    for number in range(omittable.RESULTS_AT_MOST + 2):
         topics.find((b"%d" % number, 0), 12, -1, WHO)
     topics.find((b"cold", 0), 12, -1, WHO)
-    assert len(quota.asked) > omittable.KNOWN_AT_MOST
+    assert len(quota.asked) > omittable.RESULTS_AT_MOST

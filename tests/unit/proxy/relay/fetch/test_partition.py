@@ -2,9 +2,9 @@
 
 import pytest
 
-from proxy.quota.fetch_plan import NO_BOUND, FetchItem
+from proxy.quota.fetch_plan import FetchItem
 from proxy.relay.fetch.partition import PROBE_BYTES, SessionPartition
-from proxy.wire.fetch_request import with_max_bytes
+from proxy.wire.fetch_request import NO_BOUND, with_max_bytes
 from proxy.wire.fetch_rewrite import Watermarks
 from tests.support.messages.reading import read_fetch
 from tests.support.stories.fetching import HOT, fetch

@@ -21,7 +21,7 @@ def test_the_client_is_muted_until_the_debt_is_paid_or_it_is_to_ask_again(size, 
     bucket = Bucket(quota="q", limit=1000.0, rule=RateRule(burst_seconds=1.0), now=START)
     bucket.record(size, START)
     grant = FetchGrant()
-    grant.add(bucket)
+    grant.places.add(bucket)
     traffic = Traffic()
     in_flight = InFlight(quotas, traffic, RelayOutput())
     exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
@@ -47,6 +48,17 @@ def test_a_wait_is_announced_in_the_response():
     assert side.view.cursor.marked_edits == 1
     assert side.in_flight.muted_until == pytest.approx(START + 2.0)
     assert side.in_flight.delayed_until == 0.0
+
+
+@pytest.mark.parametrize("withheld", [False, True])
+def test_only_the_response_to_a_granted_fetch_settles_its_grant(withheld):
+    """The grant of a fetch that was forwarded without one may be that of a later fetch by then."""
+    side = Side()
+    side.exchange.grant = FetchGrant()
+    side.exchange.withheld = withheld
+    side.exchange.grant.ask(START)
+    side.settle()
+    assert side.exchange.grant.granted == withheld
 
 
 def test_a_broker_that_announces_a_longer_wait_is_left_alone():

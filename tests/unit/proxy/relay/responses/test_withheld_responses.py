@@ -45,7 +45,7 @@ class Side:
         self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
         self.exchange = Exchange(1, self.client, api_key=api_key)
         self.exchange.grant = FetchGrant()
-        self.exchange.grant.add(bucket)
+        self.exchange.grant.places.add(bucket)
         self.in_flight.add(self.exchange)
         self.in_flight.take_response(1)
         self.request = RequestView(api_key, VERSION, 1, "c", 100, flexible=False)
@@ -85,10 +85,14 @@ def test_what_is_not_withheld(how):
     assert side.client.traffic.bytes_out == side.frame.size
 
 
-def test_a_response_that_the_fetch_gate_has_withheld():
-    side = Side(owed=0)
-    side.exchange.withheld = True
+@pytest.mark.parametrize("by_the_gate", [False, True])
+def test_a_response_that_the_fetch_gate_has_withheld(by_the_gate):
+    """The fetch was not granted. Its grant may be that of a later fetch by then, which is not settled."""
+    side = Side(owed=0 if by_the_gate else OWED)
+    side.exchange.withheld = by_the_gate
+    side.exchange.grant.granted = True
     assert side.withhold()
+    assert side.exchange.grant.granted == by_the_gate
 
 
 def small(response):

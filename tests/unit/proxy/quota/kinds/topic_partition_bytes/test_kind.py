@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import NO_BOUND
+from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE_ACTION, OMIT, PRODUCER_BYTE_RATE_ACTION, REJECT
@@ -15,6 +15,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.cursor import NO_ID
+from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.stories.partition_quota import IN, OUT, WHO, charge, fetch, items, limits, produce, quota
 
@@ -62,7 +63,7 @@ def test_followers_pass():
     engine.configure(limits(), 0.0)
     request = RequestView(FETCH, 12, 1, "c", 100)
     request.replica_id = 2
-    assert engine.grant(request, WHO, None, 0.0) is None
+    assert not engine.limit_fetch(request, WHO, FetchGrant(), 0.0)
     assert charge(made, 99_000, replica_id=2) is ALLOW
     request = RequestView(FETCH, 12, 1, "c", 100)
     request.replica_id = 2
@@ -168,7 +169,8 @@ def test_observed_it_bounds_nothing_and_nobody_waits():
     engine.configure(limits(mode=OBSERVE), 0.0)
     assert produce(engine, 3000) is ALLOW
     assert charge(engine, 3000) is ALLOW
-    grant = engine.grant(RequestView(FETCH, 12, 1, "c", 100), WHO, None, 0.0)
+    grant = FetchGrant()
+    assert engine.limit_fetch(RequestView(FETCH, 12, 1, "c", 100), WHO, grant, 0.0)
     assert grant.ask(0.0) == 0.0
     assert grant.max_bytes == NO_BOUND
     assert [state.throttle_seconds for state in engine.buckets(0.0)] == [2.0, 2.0]

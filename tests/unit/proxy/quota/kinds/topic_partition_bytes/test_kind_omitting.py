@@ -2,11 +2,12 @@
 
 import pytest
 
-from proxy.quota.fetch_plan import NO_BOUND, FetchItem, FetchPlan
+from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE_ACTION, OMIT
 from proxy.quota.limits.enforcement import OBSERVE, WINDOW
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import SHARE_FETCH
+from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.fetch_rewrite import Watermarks
 from tests.support.stories.partition_quota import OMITTING, OUT, WHO, charge, fetch, limits, quota
 
