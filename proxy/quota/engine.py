@@ -5,8 +5,9 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.cluster_view import ClusterView
+from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.fetch_grant import FetchGrant
-from proxy.quota.fetch_plan import FetchPlan
+from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import NO_EXEMPTIONS, UNLIMITED
 from proxy.quota.limits.limits import Limits
@@ -229,10 +230,15 @@ class QuotaEngine:
             return False
         return any(quota.may_omit(topic, partition, replica_id, who) for quota in self._omitting)
 
-    def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+    def plan_consumer_fetch(self, plan: ConsumerPlan, who: Identity, now: float) -> None:
         """Plan a fetch: any quota may omit a partition, and the least bound applies."""
         for quota in self._omitting:
-            quota.plan_fetch(plan, who, now)
+            quota.plan_consumer_fetch(plan, who, now)
+
+    def plan_follower_fetch(self, plan: FollowerPlan, who: Identity, now: float) -> None:
+        """Plan a fetch as plan_consumer_fetch() does."""
+        for quota in self._omitting:
+            quota.plan_follower_fetch(plan, who, now)
 
     def may_reject(self, now: float) -> bool:
         """Whether reject() may reject items of a Produce request at this time. Mostly it may not, and this

@@ -5,17 +5,10 @@ Replication quotas (KIP-73) omit partitions, and quotas of topics and their part
 1. configure() sets `Quota.omits` if the quota may omit any partition at all.
 2. may_omit() says which partitions the quota is about. The relay calls it once for each partition of a fetch
    session, and again after each configure(), so it has to be cheap and may depend on nothing but the limits.
-3. plan_fetch() is called before each fetch goes to the broker. The quota calls FetchPlan.omit() for
-   partitions that it omits now, and may call bound() for others.
-
-   For a consumer, the plan has those partitions of the whole session in round-robin order: each plan starts
-   behind the partitions that the one before let in.
-
-   A follower may have thousands of partitions that wait, and sends a fetch every few milliseconds. Its plans
-   have only the partitions about which something has changed since the session's last plan. What a plan
-   decides about a partition holds until a plan decides anew. The quota keeps what it needs in
-   FetchPlan.state, calls include() for further partitions about which it decides anew, and omit_more() for
-   those that it leaves omitted.
+3. Before each fetch goes to the broker, the relay creates a plan, and the quota calls FetchPlan.omit() for
+   partitions that it omits now, and bound() for others. plan_consumer_fetch() plans a consumer's fetch
+   (ConsumerPlan), plan_follower_fetch() a follower's (FollowerPlan). They differ in what a plan is about: all
+   partitions of a consumer, but only those of a follower about which something has changed.
 4. charge() gets the response, as for any quota; its items have the bytes of each partition.
 
 An omitted partition leaves the broker's fetch session without its client noticing, and comes back with the
@@ -36,10 +29,6 @@ NO_KEY: Final[PartitionKey] = (b"", -1)
 
 class ItemState:
     """What a quota keeps of a partition from plan to plan. The quota subclasses it."""
-
-
-class SessionState:
-    """What a quota keeps of a follower's session from plan to plan. The quota subclasses it."""
 
 
 @final
@@ -111,32 +100,12 @@ class FetchItem:
                 queue.end(ticket)
 
 
-NOTHING_DROPPED: Final[list[FetchItem]] = []
-
-
-@final
 class FetchPlan:
     """The plan of one fetch. A new one is created each time that the quotas are asked about the fetch."""
 
-    def __init__(
-        self,
-        replica_id: int,
-        items: list[FetchItem],
-        dropped: list[FetchItem] = NOTHING_DROPPED,
-        state: SessionState | None = None,
-    ) -> None:
-        self.replica_id: Final = replica_id
-        """The follower's node id; -1 for a consumer."""
+    def __init__(self, items: list[FetchItem]) -> None:
         self.items: Final = items
-        """For a consumer, all items in round-robin order; for a follower, those about which something has
-        changed. Read-only.
-        """
-        self.dropped: Final = dropped
-        """For a follower: the items that its session no longer has."""
-        self.state = state
-        """For a follower: what the quota keeps of its session. None for the first plan."""
-        self.included: Final[list[FetchItem]] = []
-        """For a follower: the other items about which the plan decides."""
+        """The items that the plan is about, none of which it omits or bounds yet. Read-only."""
         self.bounded: Final[list[FetchItem]] = []
         """The items with a bound. Some may be omitted after all."""
         self.omitted = 0
@@ -147,12 +116,7 @@ class FetchPlan:
             item.omitted = False
             item.bound = NO_BOUND
 
-    def include(self, item: FetchItem) -> None:
-        """Decide anew about an item of a follower that is not among `items`."""
-        item.omitted = False
-        item.bound = NO_BOUND
-        self.included.append(item)
-
+    @final
     def omit(self, item: FetchItem, ask_again_at: float) -> None:
         """Omit a partition. `ask_again_at`, on the clock of `now`, is the earliest time at which it may come
         back; the quotas are asked sooner if the client fetches sooner.
@@ -162,28 +126,22 @@ class FetchPlan:
             self.omitted += 1
         self.ask_at(ask_again_at)
 
-    def omit_more(self, count: int) -> None:
-        """Count further items of a follower that stay omitted, without a new decision about each of them."""
-        self.omitted += count
-
+    @final
     def ask_at(self, ask_again_at: float) -> None:
         """Have the quotas asked again at this time at the latest."""
         if self.ask_again_at == 0.0 or ask_again_at < self.ask_again_at:
             self.ask_again_at = ask_again_at
 
+    @final
     def bound(self, item: FetchItem, max_bytes: int) -> None:
         """Limit the bytes of a partition, but to no less than one batch if the batch size is known."""
         bound = max(max_bytes, item.marks.batch_bytes, 1)
         if bound < item.max_bytes and (item.bound == NO_BOUND or bound < item.bound):
-            self._bind(item, bound)
+            self.set_bound(item, bound)
 
-    def grant(self, item: FetchItem, max_bytes: int) -> None:
-        """Limit the bytes of a partition as bound() does, if only to the client's own partition_max_bytes."""
-        self.bound(item, max_bytes)
-        if item.bound == NO_BOUND:
-            self._bind(item, item.max_bytes)
-
-    def _bind(self, item: FetchItem, bound: int) -> None:
+    @final
+    def set_bound(self, item: FetchItem, bound: int) -> None:
+        """Set the bound of a partition, whatever its batches."""
         if item.bound == NO_BOUND:
             self.bounded.append(item)
         item.bound = bound

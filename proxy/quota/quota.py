@@ -8,8 +8,9 @@ from mypy_extensions import mypyc_attr
 
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.config_check import ConfigCheck
+from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.fetch_grant import FetchGrant
-from proxy.quota.fetch_plan import FetchPlan
+from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import ConfigKey
@@ -149,11 +150,14 @@ class Quota:
         """
         return False
 
-    def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
-        """Omit partitions from a fetch, or limit their bytes.
+    def plan_consumer_fetch(self, plan: ConsumerPlan, who: Identity, now: float) -> None:
+        """Omit partitions from a consumer's fetch, or limit their bytes. `plan.items` has every partition
+        that this or another quota may omit.
+        """
 
-        For a consumer, `plan.items` has every partition that this or another quota may omit. For a follower,
-        it has only those about which something has changed since the session's last plan (see FetchPlan).
+    def plan_follower_fetch(self, plan: FollowerPlan, who: Identity, now: float) -> None:
+        """Omit partitions from a follower's fetch, or limit their bytes. `plan.items` has the partitions
+        about which something has changed since the session's last plan.
         """
 
     def rejects_now(self, now: float) -> bool:

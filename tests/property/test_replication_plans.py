@@ -5,7 +5,8 @@ of a simple plan, which looks at every replica (tests/support/stories/simple_pla
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.quota.fetch_plan import FetchItem, FetchPlan, SessionState
+from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.wire.api_keys import FETCH
@@ -117,7 +118,7 @@ class World:
         for broker in self.brokers.values():
             broker.forget_idle(self.now)
 
-    def ask(self, leader: int) -> FetchPlan:
+    def ask(self, leader: int) -> FollowerPlan:
         """Plan a fetch."""
         items = self.items[leader]
         for partition, item in items.items():
@@ -126,12 +127,12 @@ class World:
                 self.changed[leader].add(item)
         broker = self.brokers[leader]
         if self.simple:
-            plan = FetchPlan(FOLLOWER, list(items.values()))
+            plan = FollowerPlan(list(items.values()), [], None)
             self.simple[leader].plan_fetch(broker, plan, self.who[leader], self.now)
         else:
             changed = [item for item in items.values() if item in self.changed[leader]]
-            plan = FetchPlan(FOLLOWER, changed, self.dropped[leader], self.states[leader])
-            broker.plan_fetch(plan, self.who[leader], self.now)
+            plan = FollowerPlan(changed, self.dropped[leader], self.states[leader])
+            broker.plan_follower_fetch(plan, self.who[leader], self.now)
             self.states[leader] = plan.state
         self.dropped[leader] = []
         self.changed[leader].clear()

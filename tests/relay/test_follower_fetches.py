@@ -55,9 +55,9 @@ class Watching(Omitting):
         self.told = seen
         self.item_api_keys = (1,)
 
-    def plan_fetch(self, plan, who, now):
-        self.told.planned.append(plan.replica_id)
-        super().plan_fetch(plan, who, now)
+    def plan(self, plan, items, now):
+        self.told.planned += {item.replica_id for item in items}
+        super().plan(plan, items, now)
 
     def charge(self, request, response, who, now):
         self.told.charged.append((request.replica_id, sum(item.size for item in response.items)))

@@ -154,8 +154,8 @@ def test_a_large_fetch_is_read_whole():
 class Crowded(Omitting):
     """Omits everything: when a partition is due, others have used its tokens."""
 
-    def plan_fetch(self, plan, who, now):
-        super().plan_fetch(plan, who, now)
+    def plan_consumer_fetch(self, plan, who, now):
+        super().plan_consumer_fetch(plan, who, now)
         if now > START:
             for item in plan.items:
                 plan.omit(item, now + 0.001)

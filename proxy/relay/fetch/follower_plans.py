@@ -7,7 +7,8 @@ of throttled replicas may wait meanwhile. A plan of all of them would take milli
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem, FetchPlan, SessionState
+from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.wire.fetch_request import PartitionKey
 
@@ -38,18 +39,16 @@ class FollowerPlans:
         self.decided.pop(item.key, None)
         self._dropped.append(item)
 
-    def plan(
-        self, engine: QuotaEngine, replica_id: int, who: Identity, now: float, *, any_items: bool
-    ) -> FetchPlan:
+    def plan(self, engine: QuotaEngine, who: Identity, now: float, *, any_items: bool) -> FollowerPlan:
         """Return a new plan. `any_items`: whether the session has items; if not, the quotas are not asked,
         and what they keep of the session is dropped.
         """
-        plan = FetchPlan(replica_id, list(self._changed), list(self._dropped), self._state)
+        plan = FollowerPlan(list(self._changed), list(self._dropped), self._state)
         self._changed.clear()
         self._dropped.clear()
         self._state = None
         if any_items:
-            engine.plan_fetch(plan, who, now)
+            engine.plan_follower_fetch(plan, who, now)
             self._state = plan.state
         for item in plan.items:
             self.decided[item.key] = None

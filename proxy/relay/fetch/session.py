@@ -24,6 +24,7 @@ responds to such a probe at once, so a replica that turns out to be in sync does
 
 from typing import Final, final
 
+from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
@@ -254,14 +255,14 @@ class FetchSession:
         self._reclassify()
         if self._plans is not None:
             any_items = len(self._candidates) > 0
-            return self._plans.plan(self._engine, self.replica_id, self._who, now, any_items=any_items)
+            return self._plans.plan(self._engine, self._who, now, any_items=any_items)
         items = [partition.item for partition in self._candidates.values() if partition.item is not None]
         turn = self._turn % len(items) if items else 0
-        plan = FetchPlan(self.replica_id, items[turn:] + items[:turn])
+        plan = ConsumerPlan(items[turn:] + items[:turn])
         if items:
-            self._engine.plan_fetch(plan, self._who, now)
+            self._engine.plan_consumer_fetch(plan, self._who, now)
         if plan.omitted:
-            self._turn = turn + _served(plan.items)
+            self._turn = turn + plan.served()
         return plan
 
     def _decided(self) -> list[SessionPartition]:
@@ -386,14 +387,3 @@ class FetchSession:
 
 def _after(epoch: int) -> int:
     return 1 if epoch == MAX_EPOCH else epoch + 1
-
-
-def _served(items: list[FetchItem]) -> int:
-    """The number of items up to the last one that was included under a bound."""
-    at = len(items)
-    while at > 0:
-        item = items[at - 1]
-        if item.bound != NO_BOUND and not item.omitted:
-            return at
-        at -= 1
-    return 0

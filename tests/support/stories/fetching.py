@@ -6,8 +6,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem, FetchPlan, SessionState
+from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.follower_plan import FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
@@ -92,8 +94,14 @@ class Omitting(Quota):
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         return topic in self.topics
 
-    def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
-        items = self._every_item(plan)
+    def plan_consumer_fetch(self, plan: ConsumerPlan, who: Identity, now: float) -> None:
+        self.plan(plan, plan.items, now)
+
+    def plan_follower_fetch(self, plan: FollowerPlan, who: Identity, now: float) -> None:
+        self.plan(plan, self._every_item(plan), now)
+
+    def plan(self, plan: FetchPlan, items: list[FetchItem], now: float) -> None:
+        """Decide about every item of a session."""
         self.plans.append([item.partition for item in items])
         self.items = items
         for item in items:
@@ -104,10 +112,8 @@ class Omitting(Quota):
             elif item.partition in self.bounds:
                 plan.bound(item, self.bounds[item.partition])
 
-    def _every_item(self, plan: FetchPlan) -> list[FetchItem]:
+    def _every_item(self, plan: FollowerPlan) -> list[FetchItem]:
         """All items of the session of a plan, which decides anew about each."""
-        if plan.replica_id < 0:
-            return plan.items
         state = plan.state = plan.state or SessionState()
         known = self._followers.setdefault(state, {})
         for item in plan.dropped:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.quota.fetch_plan import FetchItem, FetchPlan, SessionState
+from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.kind import Replication
 from proxy.quota.limits.enforcement import PACE
@@ -96,7 +97,7 @@ class Fetcher:
     """Seconds between the first bytes of a partition and the follower's next fetch."""
     began: list[float] = field(default_factory=list)
     """The time of the first bytes of each partition."""
-    _due: FetchPlan | None = None
+    _due: FollowerPlan | None = None
     _state: SessionState | None = None
     _changed: list[FetchItem] = field(init=False)
     """The items about which something has changed since the last plan."""
@@ -119,8 +120,8 @@ class Fetcher:
                 return
         for item in self._changed:
             item.fetch_offset = self._copy_of[item].offset
-        plan = FetchPlan(self.follower, self._changed, state=self._state)
-        self.quota.plan_fetch(plan, self.who, now)
+        plan = FollowerPlan(self._changed, [], self._state)
+        self.quota.plan_follower_fetch(plan, self.who, now)
         self._state = plan.state
         self._changed = []
         self.plans += 1
@@ -134,7 +135,7 @@ class Fetcher:
             self._due = plan
             self.wakes_at = now + min(max(wait, 0.001), MAX_WAIT_SECONDS)
 
-    def _response(self, plan: FetchPlan, now: float, came: list[tuple[float, int]]) -> None:
+    def _response(self, plan: FollowerPlan, now: float, came: list[tuple[float, int]]) -> None:
         request = RequestView(FETCH, 17, 1, "", 100)
         request.replica_id = self.follower
         response = ResponseView(17, True, 100, True)

@@ -8,7 +8,8 @@
    and if any may, the first of them goes before all others.
 """
 
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget
 from proxy.quota.kinds.replication.kind import FORGET_SECONDS, PIECE_BYTES, Grants, Replication
@@ -29,7 +30,7 @@ class SimplePlans:
         self.generation = -1
         self.planned_at = 0.0
 
-    def plan_fetch(self, quota: Replication, plan: FetchPlan, who: Identity, now: float) -> None:
+    def plan_fetch(self, quota: Replication, plan: FollowerPlan, who: Identity, now: float) -> None:
         shared = quota.shared
         before = quota._take_back(who, now)
         if before is not None:
@@ -73,7 +74,7 @@ class SimplePlans:
             self.waiting.pop(item, None)
             self.waiting[item] = group
 
-    def _share_out(self, quota: Replication, plan: FetchPlan, who: Identity, now: float) -> None:
+    def _share_out(self, quota: Replication, plan: FollowerPlan, who: Identity, now: float) -> None:
         waiter = quota.shared.waiter(who)
         waiter.fetches(now)
         budget = FetchBudget(quota.shared.ahead(waiter, now), now)

@@ -27,7 +27,8 @@ after a restart of the proxy or of a follower, replicas that are in sync wait fo
 from typing import Final, cast, final
 
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget
 from proxy.quota.kinds.replication.replica import Replica
@@ -117,7 +118,7 @@ class Replication(Quota):
             return False
         return len(self._shared.enforced_throttles(self.node_id, replica_id, topic, partition, 0.0)) > 0
 
-    def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
+    def plan_follower_fetch(self, plan: FollowerPlan, who: Identity, now: float) -> None:
         before = self._take_back(who, now)
         if before is not None:
             before.end()
@@ -135,7 +136,7 @@ class Replication(Quota):
         self._share_out(plan, session, who, waiter, now)
         self._omit(plan, session, decided, now)
 
-    def _decide_about(self, plan: FetchPlan, session: WaitingReplicas, now: float) -> list[FetchItem]:
+    def _decide_about(self, plan: FollowerPlan, session: WaitingReplicas, now: float) -> list[FetchItem]:
         """Return the items about which a plan decides anew. Those that got bytes last come first, so they
         join a queue before items that have changed since, and all take turns.
         """
@@ -189,7 +190,7 @@ class Replication(Quota):
         return replica
 
     def _share_out(
-        self, plan: FetchPlan, session: WaitingReplicas, who: Identity, waiter: Waiter, now: float
+        self, plan: FollowerPlan, session: WaitingReplicas, who: Identity, waiter: Waiter, now: float
     ) -> None:
         """Grant bytes to as many replicas as there are bytes for, in order."""
         grants = Grants(now)
@@ -237,7 +238,9 @@ class Replication(Quota):
             self._grants[who] = grants
             waiter.served_at = now
 
-    def _omit(self, plan: FetchPlan, session: WaitingReplicas, decided: list[FetchItem], now: float) -> None:
+    def _omit(
+        self, plan: FollowerPlan, session: WaitingReplicas, decided: list[FetchItem], now: float
+    ) -> None:
         """Omit the replicas that still wait. Most of them have been omitted before."""
         plan.omit_more(session.size)
         for queue in session.queues:
@@ -253,7 +256,7 @@ class Replication(Quota):
 
     def _grant(
         self,
-        plan: FetchPlan,
+        plan: FollowerPlan,
         item: FetchItem,
         replica: Replica,
         size: float,

@@ -2,7 +2,8 @@
 
 from typing import Final, final
 
-from proxy.quota.fetch_plan import FetchItem, ItemState, SessionState
+from proxy.quota.fetch_plan import FetchItem, ItemState
+from proxy.quota.follower_plan import SessionState
 from proxy.quota.kinds.replication.throttle import Throttle
 from proxy.wire.fetch_rewrite import UNKNOWN
 

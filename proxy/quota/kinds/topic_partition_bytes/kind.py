@@ -24,8 +24,9 @@ with topic ids that the proxy does not know yet waits for the names (proxy.relay
 
 from typing import Final, final
 
+from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.fetch_grant import FetchGrant
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.fetch_plan import FetchItem
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
 from proxy.quota.kinds.topic_partition_bytes.consumed_lately import ConsumedLately, Consumer
@@ -290,9 +291,7 @@ class TopicPartitionBytes(Quota):
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         return replica_id < 0 and self._consumed.action(topic) == OMIT
 
-    def plan_fetch(self, plan: FetchPlan, who: Identity, now: float) -> None:
-        if plan.replica_id >= 0:
-            return
+    def plan_consumer_fetch(self, plan: ConsumerPlan, who: Identity, now: float) -> None:
         topic = ""
         omits = False
         least = 0
@@ -315,14 +314,14 @@ class TopicPartitionBytes(Quota):
                 # It may not exist: it gets a bucket when a response of the broker has named it.
                 plan.bound(item, least)
 
-    def _sharers(self, plan: FetchPlan, topic: str) -> int:
+    def _sharers(self, plan: ConsumerPlan, topic: str) -> int:
         """The number of partitions that may get bytes of one bucket in a fetch."""
         if not self._configs.whole_topic:
             return 1
         items = [item for item in plan.items if item.topic == topic and item.marks.last_bytes != 0]
         return max(len(items), 1)
 
-    def _plan(self, plan: FetchPlan, item: FetchItem, bucket: Bucket, sharers: int, now: float) -> None:
+    def _plan(self, plan: ConsumerPlan, item: FetchItem, bucket: Bucket, sharers: int, now: float) -> None:
         """Omit a partition if its bucket is in debt, or has promised its tokens to fetches in flight."""
         queue = queue_of(bucket)
         last_bytes = item.marks.last_bytes

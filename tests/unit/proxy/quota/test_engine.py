@@ -1,7 +1,9 @@
 import pytest
 
+from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.enforcement import ENFORCE, OBSERVE
 from proxy.quota.limits.limits import Limits
@@ -184,10 +186,13 @@ class Omitting(Quota):
     def may_omit(self, topic, partition, replica_id, who):
         return partition == 1
 
-    def plan_fetch(self, plan, who, now):
+    def plan_consumer_fetch(self, plan, who, now):
         for item in plan.items:
             if item.partition == 1:
                 plan.omit(item, now + 2.0)
+
+    def plan_follower_fetch(self, plan, who, now):
+        plan.omit_more(3)
 
 
 def test_only_quotas_that_omit_plan_fetches():
@@ -199,9 +204,12 @@ def test_only_quotas_that_omit_plan_fetches():
     assert engine.may_omit("t", 1, -1, WHO)
     assert not engine.may_omit("t", 0, -1, WHO)
     items = [FetchItem("t", partition, -1, Watermarks()) for partition in (0, 1)]
-    plan = FetchPlan(-1, items)
-    engine.plan_fetch(plan, WHO, 10.0)
+    plan = ConsumerPlan(items)
+    engine.plan_consumer_fetch(plan, WHO, 10.0)
     assert ([item.omitted for item in items], plan.ask_again_at) == ([False, True], 12.0)
+    of_follower = FollowerPlan(items, [], None)
+    engine.plan_follower_fetch(of_follower, WHO, 10.0)
+    assert ([item.omitted for item in items], of_follower.omitted) == ([False, False], 3)
 
 
 def test_partitions_of_exempt_clients_are_not_omitted():

@@ -16,13 +16,13 @@ def test_a_new_plan_omits_nothing():
     one = item()
     one.omitted = True
     one.bound = 5
-    plan = FetchPlan(-1, [one])
+    plan = FetchPlan([one])
     assert (one.omitted, one.bound, plan.omitted, plan.ask_again_at) == (False, NO_BOUND, 0, 0.0)
 
 
 def test_a_partition_omitted_twice_counts_once_and_is_asked_about_at_the_earliest_time():
     items = [item(0), item(1)]
-    plan = FetchPlan(2, items)
+    plan = FetchPlan(items)
     plan.omit(items[1], 12.0)
     plan.omit(items[1], 11.0)
     plan.omit(items[1], 13.0)
@@ -44,7 +44,7 @@ def test_a_partition_omitted_twice_counts_once_and_is_asked_about_at_the_earlies
 )
 def test_the_least_bound_holds_and_is_at_least_a_batch(bounds, batch_bytes, least):
     one = item(batch_bytes=batch_bytes)
-    plan = FetchPlan(-1, [one])
+    plan = FetchPlan([one])
     for bound in bounds:
         plan.bound(one, bound)
     assert one.bound == least

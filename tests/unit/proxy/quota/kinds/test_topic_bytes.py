@@ -2,8 +2,9 @@
 
 import pytest
 
+from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.engines import ALL_BROKERS, QuotaEngines
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.fetch_plan import FetchItem
 from proxy.quota.kinds import topic_bytes, topic_partition_bytes
 from proxy.quota.limits.config_keys import (
     CONSUMER_BYTE_RATE,
@@ -48,8 +49,8 @@ def producing(at, node_id, *sizes, now=0.0, topic="orders"):
 
 
 def plan(of, fetched, now=0.0):
-    made = FetchPlan(-1, fetched)
-    of.plan_fetch(made, WHO, now)
+    made = ConsumerPlan(fetched)
+    of.plan_consumer_fetch(made, WHO, now)
     return [item.omitted for item in fetched]
 
 

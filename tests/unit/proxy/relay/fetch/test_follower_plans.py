@@ -1,5 +1,6 @@
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem, SessionState
+from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
@@ -20,7 +21,7 @@ class Watching(Quota):
         self.more = []
         """Items that the next plan includes."""
 
-    def plan_fetch(self, plan, who, now):
+    def plan_follower_fetch(self, plan, who, now):
         self.plans.append((plan.items, plan.dropped, plan.state))
         if plan.state is None:
             plan.state = SessionState()
@@ -40,7 +41,7 @@ class Side:
         self.plans = FollowerPlans()
 
     def plan(self, any_items=True):
-        return self.plans.plan(self.engine, FOLLOWER, WHO, 1.0, any_items=any_items)
+        return self.plans.plan(self.engine, WHO, 1.0, any_items=any_items)
 
 
 def test_a_plan_is_about_what_has_changed_since_the_last_one():

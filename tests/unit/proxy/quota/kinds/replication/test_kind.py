@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.fetch_plan import FetchPlan
+from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
@@ -195,8 +195,8 @@ def plan_of(quota, now=START, *, offset=0, watermark=-1, follower=2, batch=0, wh
     copy.item.fetch_offset = offset
     copy.item.marks.high_watermark = watermark
     copy.item.marks.batch_bytes = batch
-    plan = FetchPlan(follower, [copy.item])
-    quota.plan_fetch(plan, who, now)
+    plan = FollowerPlan([copy.item], [], None)
+    quota.plan_follower_fetch(plan, who, now)
     return plan
 
 
@@ -362,11 +362,11 @@ def test_a_forgotten_replica_that_is_fetched_again_is_shown_again():
     quota = quotas(throttled(RATE), [1])[1]
     (copy,) = copies(2, 1, PLENTY)
     copy.item.marks.high_watermark = 50
-    quota.plan_fetch(FetchPlan(2, [copy.item]), WHO, START)
+    quota.plan_follower_fetch(FollowerPlan([copy.item], [], None), WHO, START)
     later = START + 61
     quota.forget_idle(later)
     assert limited(quota, later)[0].behind == 0
-    quota.plan_fetch(FetchPlan(2, [copy.item]), WHO, later)
+    quota.plan_follower_fetch(FollowerPlan([copy.item], [], None), WHO, later)
     assert limited(quota, later)[0].behind == 1
     assert len(quota.shared.replicas) == 1
 
@@ -375,7 +375,7 @@ def test_sessions_of_one_follower_share_what_is_known_of_a_replica():
     quota = quotas(throttled(RATE), [1])[1]
     for _ in range(2):
         (copy,) = copies(2, 1, PLENTY)
-        quota.plan_fetch(FetchPlan(2, [copy.item]), WHO, START)
+        quota.plan_follower_fetch(FollowerPlan([copy.item], [], None), WHO, START)
     assert len(quota.shared.replicas) == 1
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.consumer_plan import ConsumerPlan
+from proxy.quota.fetch_plan import FetchItem
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE_ACTION, OMIT
 from proxy.quota.limits.enforcement import OBSERVE, WINDOW
 from proxy.quota.verdict import ALLOW
@@ -18,14 +19,14 @@ def test_omitted_partitions_throttle_no_client():
     assert made.live()[0].tokens.measure(0.0) == -4000
 
 
-def plan(of, *partitions, now=0.0, topic="orders", replica_id=-1):
+def plan(of, *partitions, now=0.0, topic="orders"):
     found = []
     for partition in partitions:
-        item = FetchItem(topic, partition, replica_id, Watermarks())
+        item = FetchItem(topic, partition, -1, Watermarks())
         item.max_bytes = 1 << 20
         found.append(item)
-    made = FetchPlan(replica_id, found)
-    of.plan_fetch(made, WHO, now)
+    made = ConsumerPlan(found)
+    of.plan_consumer_fetch(made, WHO, now)
     return made
 
 
@@ -59,7 +60,6 @@ def test_a_partition_over_its_limit_is_omitted_until_its_debt_is_paid():
     # Without tokens: a quarter of a second's worth.
     assert (back.omitted, back.bound) == (False, 250)
     assert plan(made, 0, topic="others").items[0].bound == NO_BOUND
-    assert plan(made, 0, replica_id=1).omitted == 0
 
 
 def test_with_windows_a_partition_is_omitted_as_long_as_its_client_would_wait():
@@ -83,8 +83,8 @@ def plans_of(of, number=1, now=0.0):
         item = FetchItem("orders", 0, -1, Watermarks())
         item.max_bytes = 1 << 20
         item.marks.tell(70, 70, 0)
-        found.append(FetchPlan(-1, [item]))
-        of.plan_fetch(found[-1], WHO, now)
+        found.append(ConsumerPlan([item]))
+        of.plan_consumer_fetch(found[-1], WHO, now)
     return found
 
 
@@ -93,8 +93,8 @@ def test_what_fetches_in_flight_may_bring_is_reserved():
     plans = plans_of(made, 30)
     # 50 bytes are expected of each, until it is known what they bring.
     assert [each.omitted for each in plans] == [0] * 21 + [1] * 9
-    again = FetchPlan(-1, plans[-1].items)
-    made.plan_fetch(again, WHO, 1.0)
+    again = ConsumerPlan(plans[-1].items)
+    made.plan_consumer_fetch(again, WHO, 1.0)
     assert again.omitted == 0, "reservations end"
 
 
@@ -112,7 +112,7 @@ def test_a_fetch_that_is_planned_again_reserves_once():
     made = quota(limits(topics=OMITTING))
     (first,) = plans_of(made)
     for _ in range(100):
-        made.plan_fetch(FetchPlan(-1, first.items), WHO, 0.0)
+        made.plan_consumer_fetch(ConsumerPlan(first.items), WHO, 0.0)
     assert not plans_of(made)[0].omitted
 
 

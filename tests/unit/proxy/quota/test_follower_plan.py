@@ -1,0 +1,39 @@
+import pytest
+
+from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerPlan
+from proxy.wire.fetch_request import NO_BOUND
+from proxy.wire.fetch_rewrite import Watermarks
+
+
+def item(partition=0, max_bytes=1000):
+    made = FetchItem("orders", partition, 2, Watermarks())
+    made.max_bytes = max_bytes
+    return made
+
+
+def test_a_plan_decides_anew_about_what_it_includes():
+    changed, other = item(0), item(1)
+    other.omitted = True
+    other.bound = 5
+    plan = FollowerPlan([changed], [], None)
+    assert (other.omitted, other.bound) == (True, 5)
+    plan.include(other)
+    assert (plan.items, plan.included) == ([changed], [other])
+    assert (other.omitted, other.bound) == (False, NO_BOUND)
+
+
+def test_items_that_stay_omitted_are_counted():
+    one = item()
+    plan = FollowerPlan([one], [], None)
+    plan.omit(one, 5.0)
+    plan.omit_more(7)
+    assert plan.omitted == 8
+
+
+@pytest.mark.parametrize(("size", "bound"), [(300, 300), (1000, 1000), (5000, 1000)])
+def test_a_granted_partition_has_a_bound_if_only_its_own(size, bound):
+    one = item()
+    plan = FollowerPlan([one], [], None)
+    plan.grant(one, size)
+    assert (one.bound, plan.bounded) == (bound, [one])
