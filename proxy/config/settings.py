@@ -165,8 +165,8 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     """Maximum size in bytes of a client's request that lists partitions, topics or groups, such as Fetch,
     ListOffsets, Metadata and OffsetCommit, and of requests that are always small, such as Heartbeat. A larger
     request closes its connection. A broker works on each entry: a Fetch of 300,000 partitions, 8 MB, takes up
-    to a second. An entry has 4 to 60 bytes, and the topic's name. The limit does not apply to Produce,
-    JoinGroup, SyncGroup, PushTelemetry and the requests of administrators."""
+    to a second. An entry has 4 to 60 bytes, and the topic's name. JoinGroup, SyncGroup, PushTelemetry and the
+    requests of administrators may have eight times as many bytes. Produce has other limits."""
     idle_seconds: Seconds = 600
     """Seconds after which the proxy closes an idle connection, as in Kafka's connections.max.idle.ms."""
     handshake_seconds: Seconds = 10

@@ -49,22 +49,29 @@ CHANGES_OF_CLIENTS: Final = (
 consumer's Fetch are not among them: brokers with tiered storage send these.
 """
 
-MAY_BE_LARGE: Final = frozenset(
+BOUNDED_OTHERWISE: Final = frozenset(
     [
-        # Records, what the members of a group give each other, and metrics.
-        *(PRODUCE, JOIN_GROUP, SYNC_GROUP, PUSH_TELEMETRY),
-        # The proxy reads them, and has a bound for each.
+        PRODUCE,
         *(CREATE_TOPICS, CREATE_PARTITIONS, DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS),
         *(DESCRIBE_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS),
+    ]
+)
+"""Requests of clients that limits.max_list_request_bytes does not bound: the proxy reads them, and bounds
+their elements.
+"""
+MAY_BE_LARGE: Final = frozenset(
+    [
+        # What the members of a group give each other, and metrics.
+        *(JOIN_GROUP, SYNC_GROUP, PUSH_TELEMETRY),
         # An administrator may list every partition, ACL or user of a cluster.
         *(CREATE_ACLS, DELETE_ACLS, ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS, ELECT_LEADERS),
         *(ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS),
         *(DESCRIBE_USER_SCRAM_CREDENTIALS, ALTER_USER_SCRAM_CREDENTIALS),
     ]
 )
-"""Requests of clients that limits.max_list_request_bytes does not bound. All others are small, or list
-partitions, topics, groups or transactions, each of which a broker looks at. A broker parses a whole request
-before it checks the client's rights, so the bound holds also for requests that only brokers send.
+"""Requests of clients that may have eight times as many bytes. All others are small, or list partitions,
+topics, groups or transactions, each of which a broker looks at. A broker parses a whole request before it
+checks the client's rights, so the bound holds also for requests that only brokers send.
 """
 
 END: Final = 128

@@ -4,8 +4,10 @@ import pytest
 
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
+from proxy.relay.requests.parser import LARGE
 from proxy.wire.api_keys import (
     API_VERSIONS,
+    BOUNDED_OTHERWISE,
     END,
     FETCH,
     MAY_BE_LARGE,
@@ -22,6 +24,7 @@ from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, ne
 TLS_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(32)
 HTTP = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LIMIT = 100 << 20
+BOUNDED = [key for key in (*range(len(NAMES)), END) if key not in MAY_BE_LARGE | BOUNDED_OTHERWISE]
 
 
 def client_fails(*chunks, says):
@@ -62,7 +65,7 @@ def bounded(bound=100_000):
     return Playbook(drive(engine({}), Ports(), Traffic(), max_list_bytes=bound))
 
 
-@pytest.mark.parametrize("api_key", [key for key in (*range(len(NAMES)), END) if key not in MAY_BE_LARGE])
+@pytest.mark.parametrize("api_key", BOUNDED)
 def test_a_list_that_would_occupy_a_broker_does_not_reach_it(api_key):
     large = opaque(2, api_key, 1, bytes(100_000))
     story = bounded().client(opaque(1)).to_broker(opaque(1))
@@ -91,6 +94,29 @@ def test_a_list_of_the_largest_size_is_forwarded():
 def test_records_and_the_metadata_of_groups_may_be_larger():
     large = produce(1, size=200_000) + opaque(2, SYNC_GROUP, 1, bytes(200_000))
     bounded().client(large).to_broker(produce(1, size=200_000), opaque(2, SYNC_GROUP, 1, bytes(200_000)))
+
+
+@pytest.mark.parametrize("api_key", sorted(MAY_BE_LARGE))
+def test_what_may_be_large_is_bounded_too(api_key):
+    largest = opaque(1, api_key, 1, bytes(50_000))
+    bound = -(-len(largest) // LARGE)
+    bounded(bound).client(largest).to_broker(largest)
+    says = f"^{api_name(api_key)} has"
+    bounded(bound - 1).client_fails(largest, reason=CLIENT_PROTOCOL_ERROR, says=says)
+
+
+@pytest.mark.parametrize("size", [100_000, 3 << 20])
+@pytest.mark.parametrize("behind", [3, 2, 1])
+def test_a_large_produce_request_with_very_many_tagged_fields_is_not_forwarded_whole(size, behind):
+    """In its partition, in its topic, or at its end. A broker makes an object of each."""
+    whole = produce(1, version=9, size=size)
+    fields = size // 4
+    bomb = bytes([fields & 0x7F | 0x80, fields >> 7 & 0x7F | 0x80, fields >> 14]) + b"\x50\0" * fields
+    asked = framed(whole[4:-behind] + bomb + bytes(behind - 1))
+    story = Playbook(new_relay())
+    story.client_fails(*chunks(asked), reason=CLIENT_PROTOCOL_ERROR, says="tagged fields")
+    assert len(b"".join(story.relay.take_to_broker())) < len(asked)
+    Playbook(new_relay()).client(*chunks(whole)).to_broker(whole)
 
 
 def test_a_producer_is_muted_before_a_list_that_is_too_large_is_read():

@@ -7,7 +7,7 @@ from proxy.relay.close_reasons import NOT_A_BROKER, PRODUCE_REJECTED, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client
-from proxy.wire.api_keys import CHANGES_OF_CLIENTS, MAY_BE_LARGE, PRODUCE, api_name
+from proxy.wire.api_keys import BOUNDED_OTHERWISE, CHANGES_OF_CLIENTS, MAY_BE_LARGE, PRODUCE, api_name
 from proxy.wire.apis.api import Api, RequestHeader
 from proxy.wire.apis.registry import ApiTable
 from proxy.wire.cursor import HEAD, Cursor
@@ -19,6 +19,12 @@ from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.spare_items import SpareItems
 from proxy.wire.views import RequestView
 
+LARGE: Final = 8
+"""MAY_BE_LARGE may have this many times limits.max_list_request_bytes."""
+CHECKED_BYTES: Final = 64 << 10
+"""A client's Produce request of more bytes is read to its end. Otherwise it could have millions of unknown
+tagged fields, two bytes each, and a broker makes an object of each: 50 MB of them exhaust a heap of 512 MB.
+"""
 PROTECTED: Final = "a large Produce request writes to a topic of the proxy"
 
 
@@ -97,6 +103,8 @@ class RequestParser:
             view.rejectable = self._engine.rejects
             view.protected_topics = self._protected
             self.body_at = reader.offset
+            if frame.size > CHECKED_BYTES and view.flexible and not self._between_brokers:
+                view.want_items = True
             if frame.complete:
                 self._spare_items.lend(view)
         try:
@@ -160,10 +168,11 @@ def check_list(frame: Frame, max_bytes: int) -> None:
     large.
     """
     api_key = Reader(frame.pieces, LENGTH_SIZE).i16()
-    if api_key not in MAY_BE_LARGE:
-        raise Malformed(
-            f"{api_name(api_key)} has {frame.size} bytes; limits.max_list_request_bytes is {max_bytes}"
-        )
+    if api_key in BOUNDED_OTHERWISE or (api_key in MAY_BE_LARGE and frame.size <= LARGE * max_bytes):
+        return
+    raise Malformed(
+        f"{api_name(api_key)} has {frame.size} bytes; limits.max_list_request_bytes is {max_bytes}"
+    )
 
 
 def unread_body(frame: Frame, header: RequestHeader, client: Client, api: Api) -> RequestView:

@@ -62,6 +62,10 @@ class ProduceRequest(Partitioned):
             view.cursor.head = reader.peek(min(size, BATCH_HEAD_BYTES))
         return size
 
+    def read_tail(self, reader: Reader, view: View) -> None:
+        if view.flexible and not reader.skip_no_tags():
+            reader.skip_tags()
+
 
 @final
 @mypyc_attr(free_list_len=1)

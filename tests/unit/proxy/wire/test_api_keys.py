@@ -4,25 +4,26 @@ from typing import Final
 
 from kio.schema.index import api_key_map
 
+from proxy.admin.dispatch import APIS
 from proxy.wire import api_keys
-from proxy.wire.api_keys import END, MAY_BE_LARGE, NAMES, api_name
+from proxy.wire.api_keys import BOUNDED_OTHERWISE, END, MAY_BE_LARGE, NAMES, api_name
 
 CONSTANTS: Final = {
     name: value for name, value in vars(api_keys).items() if isinstance(value, int) and name != "END"
 }
 LARGE: Final = {
-    *("Produce", "JoinGroup", "SyncGroup", "PushTelemetry"),
-    *("CreateTopics", "CreatePartitions", "DescribeConfigs", "AlterConfigs", "IncrementalAlterConfigs"),
-    *("DescribeClientQuotas", "AlterClientQuotas"),
+    *("JoinGroup", "SyncGroup", "PushTelemetry"),
     *("CreateAcls", "DeleteAcls", "AlterReplicaLogDirs", "DescribeLogDirs", "ElectLeaders"),
     *("AlterPartitionReassignments", "ListPartitionReassignments"),
     *("DescribeUserScramCredentials", "AlterUserScramCredentials"),
 }
-"""Bulk data of clients, requests that the proxy bounds otherwise, and long lists of administrators."""
+"""What members of groups and administrators send in bulk."""
 
 
 def test_all_other_requests_of_clients_are_bounded() -> None:
+    read = {*APIS.read, *APIS.known}
     assert {api_name(key) for key in MAY_BE_LARGE} == LARGE
+    assert {api_name(key) for key in BOUNDED_OTHERWISE} <= {api.name for api in read if api is not None}
 
 
 def test_constants_have_kafkas_keys() -> None:
