@@ -233,7 +233,8 @@ $(INSTALLED): pyproject.toml setup.py
 INSTALL_RINGS := $(PYTHON) -m pip install -qq --no-deps --no-build-isolation --editable .
 IMPORT_RINGS := $(PYTHON) -c 'import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]' \
 	$(subst /,.,$(patsubst %/__init__,%,$(basename $(RING_SOURCES))))
-COMPILES := [ $(QUOTA_PROXY_BUILD) != pure ] && $(PYTHON) tests/support/has_compiler.py
+HAS_COMPILER := $(PYTHON) -c 'import setup, sys; sys.exit(not setup.has_compiler())'
+COMPILES := [ $(QUOTA_PROXY_BUILD) != pure ] && $(HAS_COMPILER)
 ARE_PURE := [ -z "$$(find proxy -name '*.so')" ]
 REMOVE_RINGS := find . -path ./$(VENV) -prune -o -name '*.so' -exec rm -f {} +
 
@@ -242,7 +243,7 @@ $(BUILT)-%: $(INSTALLED) $(RING_SOURCES)
 	@$(REMOVE_RINGS)
 	@set -eu; \
 	build=$*; \
-	if [ $$build != require ] && ! $(PYTHON) tests/support/has_compiler.py; then build=pure; fi; \
+	if [ $$build != require ] && ! $(HAS_COMPILER); then build=pure; fi; \
 	if [ $$build != pure ]; then echo "Compiling the pure rings"; fi; \
 	if ! { QUOTA_PROXY_BUILD=$$build $(INSTALL_RINGS) && $(IMPORT_RINGS); }; then \
 		if [ $* = require ]; then exit 1; fi; \

@@ -1,6 +1,7 @@
 """The wheel has all files that run, and runs where the sources are not."""
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -60,3 +61,11 @@ def test_the_installed_wheel_checks_a_file(wheel: Path, tmp_path: Path) -> None:
     where = [sys.executable, "-c", "import proxy; print(proxy.__file__)"]
     found = subprocess.run(where, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert Path(found.stdout.strip()).is_relative_to(tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["auto", "quick"])
+def test_without_a_compiler_the_wheel_is_a_pure_one(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    build = runpy.run_path(str(ROOT / "setup.py"))
+    assert not build["has_compiler"]()
+    assert build["compiled"](mode) == []
