@@ -21,9 +21,13 @@ PROMTOOL = shutil.which("promtool")
 with_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
 
 
-def alert_queries() -> list[str]:
+def rules() -> list[dict[str, Any]]:
     groups = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["groups"]
-    return [rule["expr"] for group in groups for rule in group["rules"]]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def alert_queries() -> list[str]:
+    return [rule["expr"] for rule in rules()]
 
 
 def panels() -> list[dict[str, Any]]:
@@ -45,6 +49,12 @@ def promtool(*arguments: str) -> None:
     assert PROMTOOL is not None
     done = subprocess.run([PROMTOOL, *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_page_says_what_to_do_about_each_alert() -> None:
+    section = (ROOT / "docs/troubleshooting.md").read_text().partition("## An alert fires")[2]
+    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    assert sorted(re.findall(r"\w+", " ".join(rows))) == sorted(rule["alert"] for rule in rules())
 
 
 @pytest.mark.parametrize("queries", [alert_queries(), dashboard_queries()], ids=["alerts", "dashboard"])
