@@ -49,6 +49,9 @@ PLAN: Final = TopicPlan(
     {
         "cleanup.policy": "delete",
         "message.timestamp.type": "LogAppendTime",
+        # With fewer in-sync replicas, nobody could read new records. The next report supersedes one that is
+        # lost.
+        "min.insync.replicas": "1",
         "retention.ms": "600000",
         "segment.ms": "300000",
         "segment.bytes": str(64 << 20),

@@ -58,6 +58,8 @@ class LogBroker(SocketBroker):
         self.topic_id: UUID | None = None
         self.partitions = 0
         """The number of partitions in the request that created the topic."""
+        self.configs: dict[str, str] = {}
+        """The topic's configs in that request."""
         self.silent: Final[set[int]] = set()
         """API keys to which it sends no response."""
         self.produce_error = ErrorCode.none
@@ -229,6 +231,7 @@ class LogBroker(SocketBroker):
         (wanted,) = request.topics
         assert wanted.name == self.topic
         self.partitions = wanted.num_partitions
+        self.configs = {config.name: config.value for config in wanted.configs}
         self.create()
         topic = part(
             schema,

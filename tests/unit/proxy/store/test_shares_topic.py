@@ -76,6 +76,9 @@ async def test_reports_come_back_with_their_offsets_and_the_brokers_time(followe
         topic = follower.follow(broker)
         await reached(lambda: not topic.problem, "the topic is followed")
         assert broker.partitions == PLAN.partitions == 1
+        assert broker.configs["min.insync.replicas"] == "1", (
+            "otherwise a broker that is down keeps reports unread"
+        )
         topic.append(report(1))
         await reached(lambda: follower.seen, "the first report")
         topic.append(report(2))
