@@ -189,18 +189,13 @@ class KafkaTopic:
         return changes
 
     async def _end(self, consumer: Any) -> int:
-        # Not asyncio.timeout(): if a broker hangs, aiokafka may take the cancellation for a failed attempt to
-        # connect, and try on until there is a new leader.
-        asked = asyncio.ensure_future(consumer.end_offsets([self._partition]))
         try:
-            await asyncio.wait([asked], timeout=END_OFFSET_SECONDS)
-            if not asked.done():
-                raise UpstreamUnavailable(f"no response from its leader in {END_OFFSET_SECONDS:g} s")
-            end: int = asked.result()[self._partition]
-            return end
-        finally:
-            asked.cancel()
-            asked.add_done_callback(_ignore_failure)
+            async with asyncio.timeout(END_OFFSET_SECONDS):
+                ends = await consumer.end_offsets([self._partition])
+        except TimeoutError as error:
+            raise UpstreamUnavailable(f"no response from its leader in {END_OFFSET_SECONDS:g} s") from error
+        end: int = ends[self._partition]
+        return end
 
     def _set_problem(self, problem: str) -> None:
         if problem and problem != self.problem:
@@ -308,9 +303,3 @@ class KafkaTopic:
             with suppress(TimeoutError):
                 async with asyncio.timeout(END_OFFSET_SECONDS):
                     await producer.stop()
-
-
-def _ignore_failure(asked: "asyncio.Future[Any]") -> None:
-    """Keep asyncio from logging a failure for which nothing waits any more."""
-    if not asked.cancelled():
-        asked.exception()

@@ -1,11 +1,9 @@
 """KafkaTopic on a broker in memory; tests/integration/test_store.py has a real topic."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaProducer
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.identity import QuotaEntity
@@ -257,24 +255,6 @@ async def test_a_cluster_without_responses_is_a_problem_until_it_responds(
     broker.disconnect()
     await reached(lambda: not topic.problem, "the end of the problem")
     await topic.append([(PLACE, SETTING)])
-
-
-async def test_a_leader_that_hangs_is_noticed_even_if_the_client_tries_on(
-    broker: LogBroker, follow: Follow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A cancellation does not end each request of aiokafka."""
-    topic = follow(broker)
-    await is_loaded(topic)
-
-    async def tries_on(consumer: AIOKafkaConsumer, partitions: object) -> None:
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(3600)
-        await asyncio.sleep(3600)
-
-    with monkeypatch.context() as hung:
-        hung.setattr(AIOKafkaConsumer, "end_offsets", tries_on)
-        await reached(lambda: "no response from its leader" in topic.problem, "the problem")
-    await reached(lambda: not topic.problem, "the end of the problem")
 
 
 @pytest.mark.parametrize("silent", [True, False], ids=["no response", "no leader"])
