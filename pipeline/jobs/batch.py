@@ -32,7 +32,7 @@ def append(job: Job, *, compact: bool = False) -> None:
 
 def write_usage(job: Job, by: str) -> None:
     """Write `usage/`: the usage of each tenant on each partition, by hour or day."""
-    job.write_by_date("usage", usage(job.events(), by), whole_days=by == DAY)
+    job.write_by_date("usage", usage(job.events(by_hour=True), by), whole_days=by == DAY)
 
 
 def write_throttle(job: Job) -> None:

@@ -173,10 +173,14 @@ class Events:
         """Counts the contradicted events in the result of events()."""
 
     def events(
-        self, some: Callable[[DataFrame], DataFrame] = all_events, known: DataFrame | None = None
+        self,
+        some: Callable[[DataFrame], DataFrame] = all_events,
+        known: DataFrame | None = None,
+        *,
+        by_hour: bool = False,
     ) -> DataFrame:
         """Return each event of the window once, without those that the table `known` has. The first action on
-        the result also counts what is read.
+        the result also counts what is read. `by_hour`: see deduplicate().
 
         `some` selects events before duplicates are removed, so that fewer are compared; it must select an
         event and its duplicate alike.
@@ -184,10 +188,11 @@ class Events:
         self._seen = self._observed()
         self._selected = some(within(good(self._checked), self._window))
         self._known = known
-        unique = deduplicate(some(within(good(self._seen.table), self._window)), known)
+        unique = deduplicate(some(within(good(self._seen.table), self._window)), known, by_hour=by_hour)
         self._doubted = Observed(unique, contradicted=F.count_if(CONTRADICTED))
         found = self._doubted.table
-        return (found if known is None else found.where(~F.col(IS_KNOWN))).select(*names(EVENT), *HASHED)
+        added = [name for name in HASHED if name in found.columns]
+        return (found if known is None else found.where(~F.col(IS_KNOWN))).select(*names(EVENT), *added)
 
     def _observed(self) -> Observed:
         first, end = span(self._window)

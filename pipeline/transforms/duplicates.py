@@ -30,17 +30,24 @@ _SAME_PLACE: Final = ("cluster", "user", "client_id", "topic", "partition")
 HOURLY: Final = (EVENT_HOUR, *_SAME_PLACE)
 HOURLY_HASH: Final = "hourly_hash"
 """A hash of HOURLY. Rows that are sorted by it first are compared by a number, and rarely by texts."""
-IN_ORDER: Final = (HOURLY_HASH, *HOURLY, "broker", "interval_start_ms")
-"""The rows of deduplicate() are sorted by these columns. With the settings of the session, Spark groups
-sorted rows by the first of these columns, in this order, in one step and without a hash table.
+_AT: Final = (*HOURLY, "broker", "interval_start_ms")
+IN_ORDER: Final = (HOURLY_HASH, *_AT)
+"""The rows of deduplicate() are sorted by these columns with `by_hour`. With the settings of the session,
+Spark groups sorted rows by the first of these columns, in this order, in one step and without a hash table.
 
 Spark decides this for the last step first, when it does not know yet that earlier steps keep the order. A
 `sortWithinPartitions` before each step tells it. Spark removes these sorts once it knows.
 """
-_ONE_EVENT: Final = (*IN_ORDER, "proxy", "listener", "api")
+_SORT_KEY: Final = "sort_key"
+"""The upper bits are a hash of HOURLY and the broker, and the lower bits the time of the interval within the
+hour. Rows that are sorted by it first are compared by texts only within an interval.
+"""
+_TIME_BITS: Final = 22
+"""The lower bits of _SORT_KEY: an hour has 3.6 million milliseconds."""
+_ONE_EVENT: Final = (*_AT, "proxy", "listener", "api")
 """The columns of IDENTITY, and what follows from them: equal for the same event."""
 HASHED: Final = (EVENT_HOUR, HOURLY_HASH)
-"""The columns that deduplicate() adds to those of events."""
+"""The columns that deduplicate() adds to those of events; the second one only with `by_hour`."""
 _HOUR_MS: Final = 3_600_000
 _VALUES: Final = tuple(name for name in names(EVENT) if name not in (*IDENTITY, "v"))
 _ORDER: Final = "order"
@@ -75,16 +82,22 @@ def place_in_topic() -> Column:
     return F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
 
 
-def deduplicate(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
-    """Return each event once, with EVENT_HOUR, HOURLY_HASH and CONTRADICTED.
+def deduplicate(events: DataFrame, known: DataFrame | None = None, *, by_hour: bool = False) -> DataFrame:
+    """Return each event once, with EVENT_HOUR and CONTRADICTED, and HOURLY_HASH with `by_hour`.
 
     If there is a table `known`, IS_KNOWN says whether it has the event. The result is partitioned by the
-    columns by which every table groups, so later steps need no further shuffle, and sorted by IN_ORDER.
+    columns by which every table groups, so later steps need no further shuffle. With `by_hour`, it is also
+    sorted by IN_ORDER, which takes longer.
     """
-    together = with_hash(_ordered(events)).repartition(*_SAME_PLACE)
+    together = with_hour(_ordered(events).repartition(*_SAME_PLACE))
+    added = HASHED if by_hour else HASHED[:1]
+    if by_hour:
+        together, one_event = with_hash(together), (HOURLY_HASH, *_ONE_EVENT)
+    else:
+        together, one_event = together.withColumn(_SORT_KEY, _sort_key()), (_SORT_KEY, *_ONE_EVENT)
     first = (
-        together.sortWithinPartitions(*_ONE_EVENT)
-        .groupBy(*_ONE_EVENT)
+        together.sortWithinPartitions(*one_event)
+        .groupBy(*one_event)
         .agg(
             *[F.min_by(name, _ORDER).alias(name) for name in _VALUES],
             F.min_by(_DIGEST, _ORDER).alias(_DIGEST),
@@ -93,10 +106,11 @@ def deduplicate(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
     )
     unique = first.withColumn("v", F.lit(VERSION))
     if known is None:
-        return unique.select(*names(EVENT), *HASHED, CONTRADICTED).sortWithinPartitions(*IN_ORDER)
+        found = unique.select(*names(EVENT), *added, CONTRADICTED)
+        return found.sortWithinPartitions(*IN_ORDER) if by_hour else found
     compared = _beside(unique, known.select(*IDENTITY, _digest().alias(_KNOWN)))
     return compared.select(
-        *[F.col(f"one.{name}") for name in (*names(EVENT), *HASHED)],
+        *[F.col(f"one.{name}") for name in (*names(EVENT), *added)],
         (F.col(CONTRADICTED) | F.coalesce(F.col(_KNOWN) != F.col(_DIGEST), F.lit(False))).alias(CONTRADICTED),
         F.col(_KNOWN).isNotNull().alias(IS_KNOWN),
     )
@@ -113,6 +127,11 @@ def with_hash(events: DataFrame) -> DataFrame:
     """Add EVENT_HOUR and HOURLY_HASH if they are missing."""
     hours = with_hour(events)
     return hours if HOURLY_HASH in hours.columns else hours.withColumn(HOURLY_HASH, F.xxhash64(*HOURLY))
+
+
+def _sort_key() -> Column:
+    time = F.col("interval_start_ms") - F.col(EVENT_HOUR) * _HOUR_MS
+    return F.shiftleft(F.xxhash64(*HOURLY, "broker"), _TIME_BITS).bitwiseOR(time)
 
 
 def start_of(hour: Column) -> Column:
@@ -134,7 +153,7 @@ def contradictions(events: DataFrame, known: DataFrame | None = None) -> DataFra
             *[F.col(f"one.{name}") for name in IDENTITY], F.coalesce(_KNOWN, _COUNTED).alias(_COUNTED)
         )
     found = _beside(ordered, counted, "inner").where(F.col(_DIGEST) != F.col(_COUNTED))
-    return found.select("raw", F.lit(CONTRADICTION).alias("reason"))
+    return found.select(F.make_valid_utf8("raw").alias("raw"), F.lit(CONTRADICTION).alias("reason"))
 
 
 def _ordered(events: DataFrame, *more: str) -> DataFrame:

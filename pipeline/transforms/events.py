@@ -186,8 +186,11 @@ def good(checked: DataFrame) -> DataFrame:
 
 
 def bad(checked: DataFrame) -> DataFrame:
-    """Return the rows that are not events, with the reason."""
-    return checked.where(F.col("reason").isNotNull()).select("raw", "reason")
+    """Return the rows that are not events, with the reason. In `raw`, bytes that are not UTF-8 are U+FFFD:
+    other programs cannot read a table with such bytes.
+    """
+    found = checked.where(F.col("reason").isNotNull())
+    return found.select(F.make_valid_utf8("raw").alias("raw"), "reason")
 
 
 def is_within(window: Window) -> Column:

@@ -114,6 +114,23 @@ def test_packages_and_java_options_of_the_user_are_added(use: Any) -> None:
     assert builder.settings["spark.jars.packages"] == "org.example:lake:1"
 
 
+def java_options(builder: Builder) -> list[str]:
+    return builder.settings["spark.driver.extraJavaOptions"].split()
+
+
+def test_java_has_one_collector(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not start with two."""
+    builder = use(Builder())
+    make_session()
+    assert "-XX:+UseParallelGC" in java_options(builder)
+    make_session(settings={"spark.driver.extraJavaOptions": "-Xss4m -XX:+UseZGC"})
+    assert [each for each in java_options(builder) if each.endswith("GC")] == ["-XX:+UseZGC"]
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:+UseG1GC")
+    make_session()
+    assert [each for each in java_options(builder) if each.endswith("GC")] == []
+    assert any(each.startswith("-XX:Tier4") for each in java_options(builder))
+
+
 def test_spark_submit_chooses_the_master_and_the_settings(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     builder = use(Builder())
     make_session(None)

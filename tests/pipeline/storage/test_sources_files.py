@@ -20,10 +20,11 @@ NAMES = ['quo"te', "new\nline", "com,ma", "back\\slash", "tab\t", "=1+1", "", "Ã
 
 
 def test_a_folder_of_files_that_are_being_written(run_job: RunJob, tmp_path: Path) -> None:
-    """A line that is not whole yet is quarantined, and is an event once it is whole."""
+    """A line that is not whole yet is quarantined, and is an event once it is whole. One is not UTF-8."""
     folder, out = tmp_path / "in", tmp_path / "out"
     write_lines(folder / "users.jsonl", [make_event(user=name) for name in NAMES])
     (folder / "empty.jsonl").touch()
+    (folder / "latin-1.jsonl").write_bytes(b"caf\xe9\n")
     (folder / "one.jsonl").write_text(json.dumps(make_event(user="no newline")))
     whole = json.dumps(make_event(user="unfinished"))
     growing = folder / "growing.jsonl"
@@ -36,7 +37,8 @@ def test_a_folder_of_files_that_are_being_written(run_job: RunJob, tmp_path: Pat
         growing.write_text(f"{json.dumps(make_event(user='windows'))}\r\n{whole}\n")
     assert users[0] == {*NAMES, "no newline", "windows"}
     assert users[1] == users[0] | {"unfinished"}
-    assert [row.raw for row in read_rows(out / "quarantine")] == [whole[:100]]
+    assert {row.raw for row in read_rows(out / "quarantine")} == {whole[:100], "caf\ufffd"}
+    assert len(read_rows(out / "quarantine")) == 2
 
 
 def test_parquet_files_of_other_programs(run_job: RunJob, frame: Frame, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_an_hour_needs_no_hash_table(frame: Frame, capsys: pytest.CaptureFixture
     """Spark sorts events to find duplicates. It uses their order for the sums of intervals and of hours, and
     so does not collect the rates of each hour in a table, which it would sort again beyond 128 hours.
     """
-    unique = Observed(deduplicate(frame(make_event())), rows=F.count(F.lit(1))).table
+    unique = Observed(deduplicate(frame(make_event()), by_hour=True), rows=F.count(F.lit(1))).table
     usage(unique).explain()
     steps = re.findall(r"- (?:\*\(\d+\) )?(\w*Aggregate|Sort) ?[\[(]", capsys.readouterr().out)
     assert steps == ["Sort", *["SortAggregate"] * 3, "Sort"]
