@@ -17,9 +17,9 @@ FRAMES: Final[native] = 80
 """The further requests, or responses, that all connections read in one turn, and at one time of the loop's
 clock, which has milliseconds. They take about half a millisecond.
 """
-FEW_FRAMES: Final[native] = 16
-"""A turn that reads at most this many is short. ReadTurns does not wait for its end, which would cost a
-system call.
+FEW_FRAMES: Final[native] = 40
+"""A turn that reads at most this many is short. ReadTurns does not wait for its end, because a call of the
+event loop costs CPU time. If the clock advances in such a turn, it may read FEW_FRAMES more than others.
 """
 PARTITIONS_SHIFT: Final[native] = 4
 """A message counts once more for each 16 partitions that are read in it: the number is shifted right by this.
