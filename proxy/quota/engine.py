@@ -206,11 +206,12 @@ class QuotaEngine:
         self, request: RequestView, response: ResponseView, who: Identity, grant: FetchGrant, now: float
     ) -> bool:
         """Whether a client gets a response without records instead of this one, which is not charged."""
-        for quota in self._limiting_fetches:
-            bucket = quota.withholds(request, response.items, who, grant, now)
-            if bucket is not None:
-                grant.longest = bucket
-                return True
+        if grant.watched:
+            for quota in self._limiting_fetches:
+                bucket = quota.withholds(request, response.items, who, grant, now)
+                if bucket is not None:
+                    grant.longest = bucket
+                    return True
         return grant.withholds(response.body_size, now)
 
     def count_wait(

@@ -10,6 +10,8 @@ entry are kept, so that unknown fields survive; only partition_max_bytes is ever
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.wire.edit import count, i16, i32, uvarint
 from proxy.wire.errors import Malformed
 from proxy.wire.reader import MAX_LENGTH, MAX_TAGS, Reader, i32_at
@@ -35,7 +37,8 @@ FINAL_EPOCH: Final = -1
 NO_SESSION: Final = 0
 """The session_id outside any session."""
 _ISOLATION_SIZE: Final = 1
-_SESSION_SIZE: Final = 8
+_SESSION_ID_SIZE: Final = 4
+_EPOCH_SIZE: Final = 4
 MAX_EPOCH: Final = 2**31 - 1
 """The session_epoch after which 1 follows (FetchMetadata.nextEpoch)."""
 NO_TAGS: Final = b"\0"
@@ -121,22 +124,18 @@ def read_fetch_request(frame: bytes, start: int, version: int, at_most: int = MA
     return request
 
 
-def read_session(pieces: list[bytes], start: int, version: int) -> tuple[int, int]:
-    """Return the session_id and session_epoch of a request; before v7, NO_SESSION and FINAL_EPOCH. `start` is
-    as for read_fetch_request().
-    """
+def read_session_epoch(pieces: list[bytes], start: native, version: native) -> native:
+    """Return the session_epoch, before v7 FINAL_EPOCH. `start` is as for read_fetch_request()."""
     if version < SESSIONS_FROM:
-        return NO_SESSION, FINAL_EPOCH
-    at = start + _ISOLATION_SIZE
+        return FINAL_EPOCH
+    at = start + _ISOLATION_SIZE + _SESSION_ID_SIZE
     head = pieces[0]
-    if at + _SESSION_SIZE <= len(head):  # nearly always: a single piece needs no Reader
-        return i32_at(head, at), i32_at(head, at + 4)
-    reader = Reader(pieces, at)
-    session_id = reader.i32()
-    return session_id, reader.i32()
+    if at + _EPOCH_SIZE <= len(head):  # nearly always: a single piece needs no Reader
+        return i32_at(head, at)
+    return Reader(pieces, at).i32()
 
 
-def is_full(session_epoch: int) -> bool:
+def is_full(session_epoch: native) -> bool:
     """Whether a request of this epoch names every partition that it is about."""
     return session_epoch in (FULL_EPOCH, FINAL_EPOCH)
 

@@ -29,7 +29,7 @@ from proxy.wire.api_keys import FETCH, SHARE_FETCH
 from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.apis.share_acknowledgements import acknowledges
 from proxy.wire.errors import Malformed
-from proxy.wire.fetch_request import NO_BOUND, is_full, read_session
+from proxy.wire.fetch_request import NO_BOUND, is_full, read_session_epoch
 from proxy.wire.fetch_rewrite import fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.views import RequestView
@@ -188,8 +188,8 @@ class FetchGate:
         if view.partial:
             raise _too_large(frame)
         if view.api_key == FETCH:
-            session = read_session(frame.pieces, after_bounds(view), view.api_version)
-            exchange.full_fetch = is_full(session[1])
+            epoch = read_session_epoch(frame.pieces, after_bounds(view), view.api_version)
+            exchange.full_fetch = is_full(epoch)
 
     def _start(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> GatedFetch | None:
         """Return the fetch if partitions may be omitted from it, else None."""

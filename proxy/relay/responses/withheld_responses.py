@@ -54,7 +54,8 @@ class WithheldResponses:
         grant = exchange.grant
         if grant is None or (request.api_key != FETCH and request.api_key != SHARE_FETCH):
             return False
-        self._names.fill(view.items, exchange.client)
+        if grant.watched:  # the quotas look at the items
+            self._names.fill(view.items, exchange.client)
         if not exchange.withheld and not self._engine.withholds(request, view, exchange.client, grant, now):
             return False
         if request.api_key == SHARE_FETCH:

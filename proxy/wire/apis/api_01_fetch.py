@@ -134,7 +134,7 @@ class FetchResponse(Partitioned):
             rewrite_endpoints_tag(reader, cast("ResponseView", view), self.addresses)
 
 
-def after_bounds(view: RequestView) -> int:
+def after_bounds(view: RequestView) -> native:
     """Return the offset in the frame after max_bytes, or after min_bytes in versions without max_bytes."""
     return (view.max_bytes_at if view.max_bytes_at >= 0 else view.min_bytes_at) + 4
 

@@ -65,6 +65,7 @@ def test_tickets_are_kept_whatever_buckets_the_next_fetch_has(later, rounds):
     for _ in range(rounds):
         fetch(places, *buckets[:3])
     tickets = list(places.tickets)
+    assert places.has(buckets[0])
     fetch(places, *[buckets[at] for at in later])
     assert places.buckets == [buckets[at] for at in later]
     kept = [places.tickets[at] is tickets[number] for at, number in enumerate(later) if number < 3]

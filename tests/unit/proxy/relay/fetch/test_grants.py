@@ -78,6 +78,7 @@ def test_each_fetch_in_flight_has_a_grant_of_its_own():
     assert side.beside() is None, "as many are in flight as may be"
     grants[0].settle(SIZE, SIZE, START, START)
     assert side.beside() is grants[0]
+    assert side.beside() is None
     for grant in grants[1:]:
         assert side.grants.in_flight
         grant.settle(SIZE, SIZE, START, START)

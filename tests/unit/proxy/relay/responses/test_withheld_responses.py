@@ -16,11 +16,11 @@ from proxy.relay.responses.withheld_responses import SMALL_BYTES, WithheldRespon
 from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.fetch_rewrite import fetch_response
 from proxy.wire.frames import Frame
-from proxy.wire.topic_names import TopicNames
-from proxy.wire.views import WITHHELD, RequestView, ResponseView
+from proxy.wire.views import WITHHELD, Item, RequestView, ResponseView
 from tests.support.messages.exchanges import fetch_response as fetched_message
 from tests.support.messages.exchanges import fetched
 from tests.support.messages.kio_messages import response_frame
+from tests.support.stories.fetching import HOT, Names, topic_id
 from tests.support.stories.playbook import START, engine
 
 VERSION = 11
@@ -37,7 +37,7 @@ class Side:
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(quotas, self.traffic, self.output)
-        names = IdBudget(TopicNames())
+        names = IdBudget(Names())
         charges = ResponseCharges(quotas, self.in_flight, names)
         self.withheld = WithheldResponses(quotas, self.traffic, self.in_flight, names, charges)
         bucket = Bucket(quota="q", limit=1000.0, rule=RateRule(burst_seconds=1.0), now=START)
@@ -93,6 +93,16 @@ def test_a_response_that_the_fetch_gate_has_withheld(by_the_gate):
     side.exchange.grant.granted = True
     assert side.withhold()
     assert side.exchange.grant.granted == by_the_gate
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_quotas_that_look_at_items_know_the_names_of_their_topics(watched):
+    side = Side(owed=1000)
+    side.exchange.grant.watched = watched
+    item = Item("", topic_id(HOT).bytes, 0, 100)
+    side.view.items = [item]
+    assert not side.withhold()
+    assert item.topic == (HOT if watched else "")
 
 
 def small(response):
