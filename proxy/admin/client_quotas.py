@@ -23,8 +23,9 @@ from kio.schema.errors import ErrorCode
 from proxy.admin.authority import MAY_NOT, Rights
 from proxy.admin.messages.client_quotas import (
     ALTER_CLIENT_QUOTAS,
+    BACK_TO_FILE,
     DESCRIBE_CLIENT_QUOTAS,
-    MAX_CHANGES,
+    EXPIRES_AT_MS,
     Component,
     Part,
     QuotaAlteration,
@@ -37,7 +38,7 @@ from proxy.admin.messages.client_quotas import (
     write_altered,
     write_described,
 )
-from proxy.admin.messages.fields import open_request
+from proxy.admin.messages.fields import MAX_CHANGES, open_request
 from proxy.admin.rejected import RequestRejected
 from proxy.admin.yielder import Yielder
 from proxy.errors import suggestion
@@ -48,8 +49,6 @@ from proxy.relay.close_reasons import BrokerUnreachable
 from proxy.relay.intercepted import Intercepted
 from proxy.store.quota_store import ClientQuotaAlteration, QuotaStore, StoreOff, StoreUnavailable
 
-EXPIRES_AT_MS: Final = "expires_at_ms"
-BACK_TO_FILE: Final = "back_to_file"
 LAST_TIME_MS: Final = 253_402_300_799_000
 """The end of the year 9999: the last time that all clients can show."""
 TYPES: Final = (USER, CLIENT_ID, IP)

@@ -26,6 +26,7 @@ from proxy.admin.messages.create_partitions import CREATE_PARTITIONS
 from proxy.admin.messages.create_topics import CREATE_TOPICS
 from proxy.admin.messages.delete_records import DELETE_RECORDS
 from proxy.admin.messages.delete_topics import DELETE_TOPICS
+from proxy.admin.messages.fields import MAX_REQUEST_BYTES
 from proxy.admin.messages.topics import (
     Topic,
     TopicsApi,
@@ -48,10 +49,6 @@ _TOPICS: Final[dict[int, TopicsApi]] = {
 _CONFIGS: Final = {api.key: api for api in (ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS)}
 API_KEYS: Final = frozenset([*_TOPICS, *_CONFIGS])
 """The APIs whose requests change topics."""
-MAX_REQUEST_BYTES: Final = 2 << 20
-"""A request that is read topic by topic takes many times its bytes of memory. Tools that name a protected
-topic send far smaller ones.
-"""
 SEARCH_BYTES: Final = 8 << 10
 """Bytes that are searched in a step: a few microseconds."""
 Handle = Callable[[Intercepted, Broker], Awaitable[Reply]]

@@ -11,10 +11,11 @@ from msgspec.structs import force_setattr, replace
 from proxy.config.quotas import Quotas
 from proxy.config.sharing import SharingSettings
 from proxy.config.usable_cores import usable_cores
-from proxy.config.usage import LONGEST_TOPIC_NAME, UsageSettings
+from proxy.config.usage import UsageSettings
 from proxy.quota.limits.topic_limits import SHARES_TOPIC, STORE_TOPIC
 from proxy.security.settings import Principal, Sni, Text, Tls, UpstreamSasl, UpstreamTls
 from proxy.upstream.addresses import split_address
+from proxy.wire.topic_names import MAX_TOPIC_NAME
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 _SUFFIX: Final = "_shares"
@@ -251,7 +252,7 @@ class Settings(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         if store == "none" or store.topic == STORE_TOPIC:
             return replace(chosen, topic=SHARES_TOPIC)
         # Proxies with another topic for quotas have other quotas, and share with each other only.
-        return replace(chosen, topic=f"{store.topic[: LONGEST_TOPIC_NAME - len(_SUFFIX)]}{_SUFFIX}")
+        return replace(chosen, topic=f"{store.topic[: MAX_TOPIC_NAME - len(_SUFFIX)]}{_SUFFIX}")
 
     @property
     def replication_enforced_by(self) -> str:

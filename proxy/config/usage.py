@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from proxy.errors import KeyPath, SettingsError
 from proxy.quota.limits.topic_limits import USAGE_TOPIC
 from proxy.security.settings import Text
+from proxy.wire.topic_names import MAX_TOPIC_NAME
 
-LONGEST_TOPIC_NAME: Final = 249
-TOPIC_NAME: Final = rf"^[a-zA-Z0-9._-]{{1,{LONGEST_TOPIC_NAME}}}$"
+TOPIC_NAME: Final = rf"^[a-zA-Z0-9._-]{{1,{MAX_TOPIC_NAME}}}$"
 
 
 class UsageTopic(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

@@ -16,6 +16,7 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.wire.cursor import NO_ID, NO_PARTITION
+from proxy.wire.topic_names import MAX_TOPIC_NAME
 from proxy.wire.views import Item
 
 MAX_CLIENTS: Final = 10_000
@@ -24,12 +25,10 @@ client ids or topics cannot exhaust the memory; MAX_TALLIES likewise bounds the 
 MAX_TALLIES: Final = 100_000
 API_KEYS: Final = 256
 """Kafka's highest key is below 100; what a client sends above this is counted as the last."""
-MAX_TOPIC_NAME: Final = 249
-"""Kafka's limit for topic names. A longer name, which no topic has, counts under REST."""
 MAX_CLIENT_NAME: Final = 1024
 """The maximum length of a user name or a client id. Kafka has none; longer names count under REST."""
 REST: Final = "<rest>"
-"""The name of everything without a count of its own. No Kafka topic can have this name."""
+"""The name of everything without a count or a bucket of its own. No Kafka topic can have this name."""
 
 
 @final
@@ -294,6 +293,7 @@ class ClientUsage:
 
     def _add(self, api_key: int, item: Item) -> Tally:
         """Add a tally to those of the item's topic, or return that of all partitions without one."""
+        # A name that is longer than any topic's counts under REST, too.
         if self._ledger.full or len(item.topic) > MAX_TOPIC_NAME:
             self._ledger.excluded += 1
             rest = self._topics.get((api_key, REST, NO_ID))
@@ -316,36 +316,24 @@ class ClientUsage:
         self._partition_tally = None
         self._last_api = _NO_API
         self._last_tally = _NO_TALLY
-        node_id, user, client_id = self.node_id, self.user, self.client_id
-        taken = [
-            Usage(
-                node_id=node_id,
-                user=user,
-                client_id=client_id,
-                api_key=api_key,
-                topic="",
-                topic_id=NO_ID,
-                partition=NO_PARTITION,
-                tally=tally,
-            )
-            for api_key, tally in apis.items()
-        ]
-        for key, tallies in topics.items():
+        taken = [self._usage(api_key, "", NO_ID, NO_PARTITION, tally) for api_key, tally in apis.items()]
+        for (api_key, topic, topic_id), tallies in topics.items():
             for partition, tally in tallies.items():
                 tally.following = None
-                taken.append(
-                    Usage(
-                        node_id=node_id,
-                        user=user,
-                        client_id=client_id,
-                        api_key=key[0],
-                        topic=key[1],
-                        topic_id=key[2],
-                        partition=partition,
-                        tally=tally,
-                    )
-                )
+                taken.append(self._usage(api_key, topic, topic_id, partition, tally))
         return taken
+
+    def _usage(self, api_key: int, topic: str, topic_id: bytes, partition: int, tally: Tally) -> Usage:
+        return Usage(
+            node_id=self.node_id,
+            user=self.user,
+            client_id=self.client_id,
+            api_key=api_key,
+            topic=topic,
+            topic_id=topic_id,
+            partition=partition,
+            tally=tally,
+        )
 
 
 def _topic_key(api_key: int, item: Item) -> tuple[int, str, bytes]:

@@ -25,12 +25,12 @@ from proxy.quota.limits.resources import (
     broker_name,
 )
 from proxy.store.layers import ConfigLayer
+from proxy.wire.topic_names import MAX_TOPIC_NAME
 
 ACTION: Final = "action"
 """The short key. The configs that it stands for end with it, after a dot."""
 _WHOLE_TOPIC: Final = "topic."
 """The configs of whole topics begin with it."""
-LONGEST_TOPIC: Final = 249
 
 
 def read_resources(
@@ -65,7 +65,7 @@ def resources_of(layer: ConfigLayer) -> Resources:
 
 
 def _check_topic(name: str, key: KeyPath) -> None:
-    fit = 0 < len(name) <= LONGEST_TOPIC and name not in (".", "..")
+    fit = 0 < len(name) <= MAX_TOPIC_NAME and name not in (".", "..")
     if name != DEFAULT_RESOURCE and not (
         fit and name.isascii() and all(letter.isalnum() or letter in "._-" for letter in name)
     ):

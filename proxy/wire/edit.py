@@ -4,8 +4,8 @@ from typing import Final, final
 
 LENGTH_SIZE: Final = 4
 """Every frame begins with its length, an int32 that does not count itself."""
-
-
+NO_TAGS: Final = b"\0"
+"""A section of tagged fields without a field."""
 MAX_THROTTLE_MS: Final = 2**31 - 1
 """The maximum of throttle_time_ms."""
 
@@ -33,8 +33,12 @@ def uvarint(value: int) -> bytes:
 
 def string(value: str, flexible: bool) -> bytes:
     """Encode a string that is not null."""
-    raw = value.encode()
-    return (uvarint(len(raw) + 1) if flexible else i16(len(raw))) + raw
+    return raw_string(value.encode(), flexible)
+
+
+def raw_string(value: bytes, flexible: bool) -> bytes:
+    """Encode a string that is not null, given in UTF-8."""
+    return (uvarint(len(value) + 1) if flexible else i16(len(value))) + value
 
 
 def count(value: int, flexible: bool) -> bytes:

@@ -12,7 +12,7 @@ from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-from proxy.wire.edit import count, i16, i32, uvarint
+from proxy.wire.edit import NO_TAGS, count, i32, raw_string
 from proxy.wire.errors import Malformed
 from proxy.wire.reader import MAX_LENGTH, MAX_TAGS, Reader, i32_at
 
@@ -41,7 +41,6 @@ _SESSION_ID_SIZE: Final = 4
 _EPOCH_SIZE: Final = 4
 MAX_EPOCH: Final = 2**31 - 1
 """The session_epoch after which 1 follows (FetchMetadata.nextEpoch)."""
-NO_TAGS: Final = b"\0"
 NO_BOUND: Final = -1
 """In place of a max_bytes or partition_max_bytes that a quota sets: no quota bounds the bytes."""
 
@@ -268,6 +267,4 @@ def write_each_topic(out: list[bytes], version: int, topics: dict[bytes, list[by
 
 def topic_bytes(version: int, topic: bytes) -> bytes:
     """A topic's name or id, as a Fetch of this version has it."""
-    if version >= TOPIC_IDS_FROM:
-        return topic
-    return (uvarint(len(topic) + 1) if version >= FLEXIBLE_FROM else i16(len(topic))) + topic
+    return topic if version >= TOPIC_IDS_FROM else raw_string(topic, version >= FLEXIBLE_FROM)

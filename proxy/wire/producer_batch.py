@@ -10,7 +10,7 @@ from typing import Final, final
 BATCH_HEAD_BYTES: Final = 61
 NO_PRODUCER_ID: Final = -1
 _MAGIC_AT: Final = 16
-_SEQUENCES: Final = 1 << 31
+SEQUENCES: Final = 1 << 31
 """The number of sequence numbers: they are int32 from 0 on."""
 
 
@@ -41,7 +41,7 @@ class ProducerBatch:
     @property
     def next_sequence(self) -> int:
         """The base_sequence of the batch that follows; after 2^31 - 1 comes 0."""
-        return (self.base_sequence + self.records) % _SEQUENCES
+        return (self.base_sequence + self.records) % SEQUENCES
 
 
 def read_producer_batch(head: bytes) -> ProducerBatch | None:

@@ -17,10 +17,9 @@ from proxy.admin.broker import Broker, Reply
 from proxy.admin.configs.plan import changes_of, entries_of
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.create_topics import add_configs, split_configs
-from proxy.admin.messages.fields import frame
+from proxy.admin.messages.fields import MAX_REQUEST_BYTES, frame
 from proxy.admin.messages.topics import Topic, TopicsRequest, TopicsResponse, in_order
 from proxy.admin.mutations.mutations import (
-    MAX_REQUEST_BYTES,
     ControllerMutations,
     Outcome,
     ask_topics,

@@ -10,8 +10,9 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import MAY_NOT, Rights
 from proxy.admin.broker import Broker
-from proxy.admin.configs.plan import DEFAULT_TOPIC, LAYERS, entries_of, resource_of
+from proxy.admin.configs.plan import DEFAULT_TOPIC, entries_of, resource_of
 from proxy.admin.configs.store import ConfigsStore
+from proxy.admin.messages.config_resources import LAYERS
 from proxy.admin.messages.describe_configs import (
     TOPIC_CONFIG,
     ConfigEntry,

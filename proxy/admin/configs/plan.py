@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.client_quotas import LAST_TIME_MS
 from proxy.admin.messages.alter_configs import APPEND, DELETE, SET, SUBTRACT, ConfigOp
-from proxy.admin.messages.config_resources import ResourceKey
+from proxy.admin.messages.config_resources import BACK_TO_FILE, EXPIRES_AT_MS, ResourceKey
 from proxy.admin.messages.describe_configs import (
     DEFAULT_CONFIG,
     DYNAMIC_BROKER_CONFIG,
@@ -32,18 +32,6 @@ TOPIC_TYPE: Final = 2
 BROKER_TYPE: Final = 4
 """Kafka's ConfigResource.Type."""
 DEFAULT_TOPIC: Final[ResourceKey] = (TOPIC_TYPE, DEFAULT_RESOURCE)
-EXPIRES_AT_MS: Final = "expires.at.ms"
-"""Not a config. If it is set, the other quotas of the resource in the request hold until then; if it is
-deleted, the resource's temporary values end.
-"""
-BACK_TO_FILE: Final = "back.to.file"
-"""Not a config. If it is set, a deletion in the request drops what tools have set or deleted, so that the
-file's value takes effect again; without deletions, this concerns all quotas of the resource.
-"""
-LAYERS: Final = "quota.layers"
-"""Not a config. DescribeConfigs of the topic `<default>` returns it only if the request names it: the quotas
-of all topics and brokers with their sources, as JSON (layers.py).
-"""
 NOT_CONFIGS: Final = (EXPIRES_AT_MS, BACK_TO_FILE)
 _DIGITS: Final = 20
 """More than any time in ms has; int() of a text of unbounded length takes quadratic time."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.admin.messages.config_resources import (
-    MAX_CHANGES,
     ResourceKey,
     check_number,
     read_key,
@@ -21,6 +20,7 @@ from proxy.admin.messages.config_resources import (
     write_result_head,
 )
 from proxy.admin.messages.fields import (
+    MAX_CHANGES,
     frame,
     open_request,
     open_response,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.admin.messages.fields import (
+    MAX_CHANGES,
     frame,
     read_nullable,
     skip_tags,
@@ -32,8 +33,12 @@ MAX_COMPONENTS: Final = 4
 """Components that a filter can have: one for each type of entity, and one for `lasting`. Two of a type are an
 error, so a longer filter is one in any case.
 """
-MAX_CHANGES: Final = 10_000
-"""Ops of one request: as many records as KRaft writes for one request (MAX_RECORDS_PER_USER_OP)."""
+EXPIRES_AT_MS: Final = "expires_at_ms"
+"""Not a quota, but the key with the expiry of the entry's other keys (docs/quotas-as-code.md)."""
+BACK_TO_FILE: Final = "back_to_file"
+"""Not a quota, but the key with which removals of the entry return to the values of the proxy's configuration
+file.
+"""
 
 Part = tuple[str | None, str | None]
 """Type and name of a part of an entity; the name is None for the default entity."""

@@ -9,9 +9,17 @@ from proxy.wire.reader import Reader
 
 ResourceKey = tuple[int, str]
 """Type and name of a resource."""
-MAX_CHANGES: Final = 10_000
-"""Resources and configs that one request changes: KRaft writes no more records for one request
-(MAX_RECORDS_PER_USER_OP).
+EXPIRES_AT_MS: Final = "expires.at.ms"
+"""Not a config. If it is set, the other quotas of the resource in the request hold until then; if it is
+deleted, the resource's temporary values end.
+"""
+BACK_TO_FILE: Final = "back.to.file"
+"""Not a config. If it is set, a deletion in the request drops what tools have set or deleted, so that the
+file's value takes effect again; without deletions, this concerns all quotas of the resource.
+"""
+LAYERS: Final = "quota.layers"
+"""Not a config. DescribeConfigs of the topic `<default>` returns it only if the request names it: the quotas
+of all topics and brokers with their sources, as JSON (proxy.store.layer_report).
 """
 
 

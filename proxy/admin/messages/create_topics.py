@@ -11,7 +11,6 @@ from typing import Final
 from proxy.admin.messages.alter_configs import SET, ConfigOp
 from proxy.admin.messages.describe_configs import ConfigEntry, merge_configs
 from proxy.admin.messages.fields import (
-    NO_TAGS,
     read_nullable,
     skip_tags,
     write_message,
@@ -23,7 +22,7 @@ from proxy.admin.yielder import Yielder
 from proxy.wire import api_keys
 from proxy.wire.apis.intercepted import InterceptedApi
 from proxy.wire.cursor import NO_ID
-from proxy.wire.edit import count, i16, i32, string
+from proxy.wire.edit import NO_TAGS, count, i16, i32, string
 from proxy.wire.reader import Reader
 
 MESSAGE_FROM: Final = 1

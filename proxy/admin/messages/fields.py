@@ -4,10 +4,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from proxy.wire.apis.api import RequestHeader
-from proxy.wire.edit import i16, i32, string, uvarint
+from proxy.wire.edit import NO_TAGS, i16, i32, string, uvarint
 from proxy.wire.reader import Reader, text
 
-NO_TAGS: Final = b"\x00"
+MAX_CHANGES: Final = 10_000
+"""Quotas or configs, and the entities or resources that have them, that one request may change: KRaft writes
+no more records for one request (MAX_RECORDS_PER_USER_OP).
+"""
+MAX_REQUEST_BYTES: Final = 2 << 20
+"""The largest request that is read topic by topic, because that takes many times its bytes of memory. The
+topics that a controller creates at once fit (10,000 partitions, KRaft); tools that name a protected topic
+send far smaller requests.
+"""
 MAX_MESSAGE_CHARACTERS: Final = 1000
 """The maximum of an error message: it may quote the request, and a string of a version that is not flexible
 has 32,767 bytes at most.

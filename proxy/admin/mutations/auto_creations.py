@@ -24,7 +24,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.broker import Broker, Reply
-from proxy.admin.messages.fields import frame
+from proxy.admin.messages.fields import MAX_REQUEST_BYTES, frame
 from proxy.admin.messages.metadata import (
     ALLOWS_FROM,
     MetadataRequest,
@@ -45,8 +45,6 @@ from proxy.wire.errors import Malformed, ProtocolError
 UNKNOWN: Final = int(ErrorCode.unknown_topic_or_partition)
 CREATED: Final = frozenset([UNKNOWN, int(ErrorCode.leader_not_available), int(ErrorCode.none)])
 """The error codes of a topic that the broker has created, or is going to."""
-MAX_REQUEST_BYTES: Final = 2 << 20
-"""A request that is read topic by topic takes many times its bytes of memory."""
 PENDING_SECONDS: Final = 5.0
 """How long after its charge a topic may be unknown to the broker, although it is being created."""
 LONGEST_SLEEP: Final = 1.0

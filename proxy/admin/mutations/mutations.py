@@ -23,6 +23,7 @@ from proxy.admin.broker import Broker, Reply
 from proxy.admin.messages.create_partitions import CREATE_PARTITIONS
 from proxy.admin.messages.create_topics import CREATE_TOPICS
 from proxy.admin.messages.delete_topics import DELETE_TOPICS
+from proxy.admin.messages.fields import MAX_REQUEST_BYTES
 from proxy.admin.messages.topics import (
     Topic,
     TopicsApi,
@@ -51,10 +52,6 @@ TOPIC_APIS: Final[dict[int, TopicsApi]] = {
     api.versions.key: api for api in (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
 }
 """The APIs of this quota, by API key."""
-MAX_REQUEST_BYTES: Final = 2 << 20
-"""A request that is read topic by topic takes many times its bytes of memory. The topics that a controller
-creates at once fit (10,000 partitions, KRaft).
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import f64, i8
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from proxy.admin.messages.client_quotas import BACK_TO_FILE, EXPIRES_AT_MS
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.entity import Entity, Quotas, make_entity
 from proxy.cli.quotas.retries import (
@@ -23,7 +24,6 @@ from proxy.cli.quotas.retries import (
     ask_again,
     reason,
 )
-from proxy.cli.quotas.values import BACK_TO_FILE, EXPIRES_AT_MS
 from proxy.errors import BadResponse, QuotaProxyError, UpstreamUnavailable
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
 from proxy.upstream.cluster_access import ClusterAccess

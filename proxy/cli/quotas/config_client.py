@@ -12,6 +12,8 @@ from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 
+from proxy.admin.messages import config_resources
+from proxy.admin.messages.client_quotas import EXPIRES_AT_MS
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import MAX_ENTITIES, QuotaClient
 from proxy.cli.quotas.entity import Entity, show_name
@@ -23,7 +25,6 @@ from proxy.cli.quotas.retries import (
     ask_again,
     reason,
 )
-from proxy.cli.quotas.values import EXPIRES_AT_MS
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC
 from proxy.store.layer_report import ConfigReport, decode_report
@@ -38,9 +39,6 @@ _BROKER_TYPE: Final = i8(4)
 """Kafka's ConfigResource.Type."""
 _SET: Final = i8(0)
 _DELETE: Final = i8(1)
-LAYERS: Final = "quota.layers"
-BACK_TO_FILE: Final = "back.to.file"
-_EXPIRES: Final = "expires.at.ms"
 
 
 class ConfigClient:
@@ -54,7 +52,9 @@ class ConfigClient:
     async def report(self) -> ConfigReport | None:
         """The quotas of all topics and brokers; None from a server that is no proxy."""
         resource = DescribeConfigsResource(
-            resource_type=_TOPIC_TYPE, resource_name=DEFAULT_RESOURCE, configuration_keys=(LAYERS,)
+            resource_type=_TOPIC_TYPE,
+            resource_name=DEFAULT_RESOURCE,
+            configuration_keys=(config_resources.LAYERS,),
         )
         request = DescribeConfigsRequest(resources=(resource,))
         response = await ask_again(
@@ -189,8 +189,8 @@ def _request(entries: Iterable[EntityAlteration], validate_only: bool) -> "Incre
 def _ops(entry: EntityAlteration) -> Iterator[tuple[str, str | None]]:
     for key, value in entry.values.items():
         if key == EXPIRES_AT_MS:
-            yield _EXPIRES, None if value is None else str(int(value))
+            yield config_resources.EXPIRES_AT_MS, None if value is None else str(int(value))
         else:
             yield key, None if value is None else str(value)
     if entry.back_to_file:
-        yield BACK_TO_FILE, "true"
+        yield config_resources.BACK_TO_FILE, "true"

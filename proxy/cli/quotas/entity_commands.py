@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from proxy.admin.messages.client_quotas import EXPIRES_AT_MS
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import QuotaClient
 from proxy.cli.quotas.config_client import ConfigClient
@@ -29,7 +30,7 @@ from proxy.cli.quotas.server_quotas import (
     file_configs,
     show_source,
 )
-from proxy.cli.quotas.values import EXPIRES_AT_MS, parse_number, show_time, show_value
+from proxy.cli.quotas.values import parse_number, show_time, show_value
 from proxy.cli.terminal import write_file
 from proxy.config.units import number_hint
 from proxy.errors import QuotaProxyError, suggestion

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import yaml
 
+from proxy.admin.messages.client_quotas import BACK_TO_FILE, EXPIRES_AT_MS
 from proxy.cli.quotas.entity import (
     BROKERS,
     CLIENT_TYPES,
@@ -31,7 +32,7 @@ from proxy.cli.quotas.entity import (
     show_entity,
     sort_key,
 )
-from proxy.cli.quotas.values import BACK_TO_FILE, EXPIRES_AT_MS, parse_number, plain_number
+from proxy.cli.quotas.values import parse_number, plain_number
 from proxy.config import document
 from proxy.config.convert import show, unknown
 from proxy.errors import KeyPath, SettingsError, spell

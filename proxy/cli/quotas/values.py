@@ -7,12 +7,6 @@ from typing import Final
 
 from proxy.config.units import number_hint
 
-EXPIRES_AT_MS: Final = "expires_at_ms"
-"""The key of AlterClientQuotas with the expiry of the entry's other keys (docs/quotas-as-code.md)."""
-
-BACK_TO_FILE: Final = "back_to_file"
-"""The key of AlterClientQuotas with which removals of the entry return to the proxy's configuration file."""
-
 _DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 

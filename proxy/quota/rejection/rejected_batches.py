@@ -21,7 +21,7 @@ from typing import Final, final
 
 from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
-from proxy.wire.producer_batch import NO_PRODUCER_ID, ProducerBatch
+from proxy.wire.producer_batch import NO_PRODUCER_ID, SEQUENCES, ProducerBatch
 from proxy.wire.views import Item
 
 IDEMPOTENT_SECONDS: Final = 30.0
@@ -32,8 +32,6 @@ OTHERS_SECONDS: Final = 1.0
 that is not recognized is rejected for this long."""
 GATES_AT_MOST: Final = 100_000
 """Past this many, all gates are removed: batches may then be reordered, but memory is bounded."""
-_SEQUENCES: Final = 1 << 31
-"""The number of sequence numbers: they are int32 from 0 on."""
 
 Producer = tuple[Identity | str, int, str, bytes, int]
 """The client, the producer id, and the partition. An idempotent producer may retry on another connection, so
@@ -148,4 +146,4 @@ def _producer(item: Item, batch: ProducerBatch, who: Identity) -> Producer:
 
 def _before(one: int, other: int) -> bool:
     """Whether one sequence number precedes another. 2^31 - 1 is followed by 0."""
-    return 0 < (other - one) % _SEQUENCES < _SEQUENCES // 2
+    return 0 < (other - one) % SEQUENCES < SEQUENCES // 2

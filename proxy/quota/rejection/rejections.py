@@ -18,6 +18,7 @@ from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket
 from proxy.quota.measure.rates import TokenBucket
 from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejected_batches import RejectedBatches
+from proxy.quota.usage import REST
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis.batch_heads import BatchHeads
 from proxy.wire.producer_batch import read_producer_batch
@@ -27,8 +28,6 @@ OUT_OF_ORDER: Final = "order"
 """The reason of a rejection that only keeps the order of batches; other reasons are quota keys."""
 TOPICS_AT_MOST: Final = 10_000
 """Topics with counts of their own. Clients may invent topics: past this many, the others count as REST."""
-REST: Final = "<rest>"
-"""No Kafka topic can have this name."""
 DEBTS_AT_MOST: Final = 10_000
 """Buckets whose rejected bytes are measured. Clients may invent partitions, whose buckets are dropped: past
 this many, those without a debt are removed, or all if few are without one.
@@ -141,6 +140,12 @@ class Rejections:
             return NOTHING_REJECTED
         if heads is not None:
             heads.read(request)
+        return self._reject_items(request, over, who, max_seconds, now)
+
+    def _reject_items(
+        self, request: RequestView, over: dict[int, Bucket], who: Identity, max_seconds: float, now: float
+    ) -> RejectedItems:
+        """Reject the items whose bucket is `over` its limit, and those that a gate rejects."""
         longest_mute = _longest_mute(request.timeout_ms)
         rejected_items: list[int] = []
         wait = 0.0

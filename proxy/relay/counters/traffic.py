@@ -4,11 +4,12 @@ from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-from proxy.quota.usage import API_KEYS, MAX_TOPIC_NAME, REST, UsageLedger
+from proxy.quota.usage import API_KEYS, REST, UsageLedger
 from proxy.relay.counters.count import Count
 from proxy.relay.counters.latencies import Latencies
 from proxy.wire.cursor import NO_ID
 from proxy.wire.error_codes import UNKNOWN_SERVER_ERROR
+from proxy.wire.topic_names import MAX_TOPIC_NAME
 from proxy.wire.views import Item
 
 MAX_CLIENTS: Final = 10_000

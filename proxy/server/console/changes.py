@@ -10,10 +10,11 @@ from typing import Annotated, Final, Protocol
 
 import msgspec
 
-from proxy.admin.client_quotas import BACK_TO_FILE, EXPIRES_AT_MS, ClientQuotas
+from proxy.admin.client_quotas import ClientQuotas
 from proxy.admin.configs import plan
+from proxy.admin.messages import config_resources
 from proxy.admin.messages.alter_configs import DELETE, SET, ConfigOp
-from proxy.admin.messages.client_quotas import QuotaOp
+from proxy.admin.messages.client_quotas import BACK_TO_FILE, EXPIRES_AT_MS, QuotaOp
 from proxy.admin.rejected import RequestRejected
 from proxy.config.units import number_hint
 from proxy.errors import QuotaProxyError, UpstreamUnavailable
@@ -106,9 +107,9 @@ class QuotaChanges:
             for name, value in change.values.items()
         ]
         if change.expires_at_ms is not None:
-            ops.append(ConfigOp(plan.EXPIRES_AT_MS, SET, str(change.expires_at_ms), b""))
+            ops.append(ConfigOp(config_resources.EXPIRES_AT_MS, SET, str(change.expires_at_ms), b""))
         if change.back_to_file:
-            ops.append(ConfigOp(plan.BACK_TO_FILE, SET, "true", b""))
+            ops.append(ConfigOp(config_resources.BACK_TO_FILE, SET, "true", b""))
         current = self._store.configs.get(resource, {})
         planned = plan.plan_of(ops, keys, current, False, self._store.now_ms())
         topic_id = await self._topic_id(resource) if any_set(planned.values) else None

@@ -8,7 +8,7 @@ from typing import Final, final
 
 from proxy.wire.addresses import Unchanged
 from proxy.wire.apis.api_78_share_fetch import ShareFetchResponse
-from proxy.wire.edit import LENGTH_SIZE, Edit, i32
+from proxy.wire.edit import LENGTH_SIZE, NO_TAGS, Edit, i32
 from proxy.wire.reader import Reader
 from proxy.wire.views import ResponseView, View
 from proxy.wire.walk import walk
@@ -17,7 +17,6 @@ _NOTHING: Final = b"\1"
 """An array, or records, of length 0."""
 _THROTTLE_TIME: Final = 4
 """The bytes of throttle_time_ms."""
-_NO_TAGS: Final = b"\0"
 _ADDRESSES: Final = Unchanged()
 
 
@@ -63,5 +62,5 @@ def empty_response(pieces: list[bytes], body_at: int, api_version: int, throttle
     reader = Reader(pieces, error_at)
     ShareFetchResponse(_ADDRESSES).read_error(reader, api_version)
     kept = Reader(pieces, error_at).peek(reader.offset - error_at)
-    body = header + i32(throttle_time_ms) + kept + _NOTHING + _NOTHING + _NO_TAGS
+    body = header + i32(throttle_time_ms) + kept + _NOTHING + _NOTHING + NO_TAGS
     return i32(len(body)) + body

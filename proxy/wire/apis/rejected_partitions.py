@@ -8,12 +8,11 @@ from typing import Final, final
 
 from proxy.wire.addresses import Addresses
 from proxy.wire.apis.api_00_produce import TOPIC_ID_FROM, ProduceResponse
-from proxy.wire.edit import Edit, count, i16, i32, insert, uvarint
+from proxy.wire.edit import NO_TAGS, Edit, count, i16, i32, insert, raw_string, string
 from proxy.wire.reader import Reader
 from proxy.wire.views import Item, RequestView, ResponseView
 
 _NO_OFFSET: Final = b"\xff" * 8
-_NO_TAGS: Final = b"\0"
 _NULL: Final = b"\0"
 """A compact string that is null."""
 
@@ -129,8 +128,8 @@ def local_response(view: RequestView, rejection: Rejection, throttle_time_ms: in
     version = view.api_version
     flexible = view.flexible
     by_topic = _by_topic(rejection, version)
-    head = i32(view.correlation_id) + (_NO_TAGS if flexible else b"") + count(len(by_topic), flexible)
-    tail = (i32(throttle_time_ms) if version >= 1 else b"") + (_NO_TAGS if flexible else b"")
+    head = i32(view.correlation_id) + (NO_TAGS if flexible else b"") + count(len(by_topic), flexible)
+    tail = (i32(throttle_time_ms) if version >= 1 else b"") + (NO_TAGS if flexible else b"")
     body = head + _topics(by_topic, version, flexible, rejection) + tail
     return i32(len(body)) + body
 
@@ -141,9 +140,7 @@ def _read_name(reader: Reader, version: int, flexible: bool) -> bytes:
 
 
 def _name(name: bytes, version: int, flexible: bool) -> bytes:
-    if version >= TOPIC_ID_FROM:
-        return name
-    return (uvarint(len(name) + 1) if flexible else i16(len(name))) + name
+    return name if version >= TOPIC_ID_FROM else raw_string(name, flexible)
 
 
 def _by_topic(rejection: Rejection, version: int) -> dict[bytes, list[Item]]:
@@ -161,7 +158,7 @@ def _topics(by_topic: dict[bytes, list[Item]], version: int, flexible: bool, rej
         parts.append(_name(name, version, flexible) + count(len(items), flexible))
         parts.append(_partitions(items, version, flexible, rejection))
         if flexible:
-            parts.append(_NO_TAGS)
+            parts.append(NO_TAGS)
     return b"".join(parts)
 
 
@@ -189,12 +186,11 @@ def _result(error_code: int, text: str | None, version: int, flexible: bool) -> 
         end += count(0, flexible)  # record_errors
         end += _message(text, flexible)
     if flexible:
-        end += _NO_TAGS
+        end += NO_TAGS
     return end
 
 
 def _message(text: str | None, flexible: bool) -> bytes:
     if text is None:
         return _NULL if flexible else i16(-1)
-    message = text.encode()
-    return (uvarint(len(message) + 1) if flexible else i16(len(message))) + message
+    return string(text, flexible)

@@ -11,11 +11,14 @@ from proxy.quota.limits.resources import NO_RESOURCES, TOPIC, ConfigKey, Resourc
 from proxy.quota.limits.topic_limits import topic_limit
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.quota.usage import REST
 from proxy.wire.cursor import NO_PARTITION
 from proxy.wire.views import Found, Item
 
 PARTITIONS_AT_MOST: Final = 100_000
-"""Buckets of single partitions; further partitions share one bucket. Clients can name any topic."""
+"""Buckets of single partitions; further partitions share one bucket, of the topic REST. Clients can name any
+topic.
+"""
 DROP_SECONDS: Final = 1.0
 """When there are PARTITIONS_AT_MOST buckets, those that have not been used for this time and owe nothing are
 dropped. The search takes some milliseconds, so it runs at most once in this time.
@@ -24,8 +27,6 @@ UNLIMITED_AT_MOST: Final = 100_000
 """Cached topics without a limit. When there are more, the cache is cleared."""
 DROPPED: Final = -1 << 40
 """The number of a partition whose bucket was dropped: no request has one of more than 32 bits."""
-REST: Final = "<rest>"
-"""The topic of the shared bucket. No Kafka topic can have this name."""
 
 
 @final

@@ -6,8 +6,9 @@ import time
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.client_quotas import BACK_TO_FILE, EXPIRES_AT_MS, ClientQuotas
-from proxy.admin.messages.client_quotas import MAX_CHANGES
+from proxy.admin.client_quotas import ClientQuotas
+from proxy.admin.messages.client_quotas import BACK_TO_FILE, EXPIRES_AT_MS
+from proxy.admin.messages.fields import MAX_CHANGES
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.relay.intercepted import Intercepted
 from proxy.store.quota_store import StoreUnavailable

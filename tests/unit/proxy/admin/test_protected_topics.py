@@ -9,7 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin import protected_topics as gate
 from proxy.admin.broker import Broker, Reply
-from proxy.admin.protected_topics import API_KEYS, MAX_REQUEST_BYTES, ProtectedTopicsGate
+from proxy.admin.messages.fields import MAX_REQUEST_BYTES
+from proxy.admin.protected_topics import API_KEYS, ProtectedTopicsGate
 from proxy.relay.intercepted import Intercepted
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.protected_topics import ProtectedTopics

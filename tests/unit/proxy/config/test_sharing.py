@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy.config.sharing import SharingSettings
-from proxy.config.usage import LONGEST_TOPIC_NAME
+from proxy.wire.topic_names import MAX_TOPIC_NAME
 from tests.support.process.settings import SMALLEST, read, rejected_key
 
 
@@ -18,7 +18,7 @@ def test_topic_and_instance(tmp_path: Path) -> None:
     ("text", "key"),
     [
         ("{topic: a/b}", ("sharing", "topic")),
-        (f"{{topic: {'t' * (LONGEST_TOPIC_NAME + 1)}}}", ("sharing", "topic")),
+        (f"{{topic: {'t' * (MAX_TOPIC_NAME + 1)}}}", ("sharing", "topic")),
         (f"{{instance: {'i' * 250}}}", ("sharing", "instance")),
         ("{instances: a}", ("sharing", "instances")),
     ],

@@ -8,12 +8,12 @@ from proxy.quota.usage import (
     MAX_CLIENT_NAME,
     MAX_CLIENTS,
     MAX_TALLIES,
-    MAX_TOPIC_NAME,
     REST,
     Tally,
     UsageLedger,
 )
 from proxy.wire.cursor import NO_ID, NO_PARTITION
+from proxy.wire.topic_names import MAX_TOPIC_NAME
 from proxy.wire.views import Item
 
 PRODUCE, FETCH = 0, 1

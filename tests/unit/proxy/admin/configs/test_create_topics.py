@@ -9,7 +9,8 @@ from kio.schema.errors import ErrorCode
 from proxy.admin.configs.create_topics import TopicCreations
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.create_topics import CreateTopics
-from proxy.admin.mutations.mutations import MAX_REQUEST_BYTES, ControllerMutations
+from proxy.admin.messages.fields import MAX_REQUEST_BYTES
+from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.admin.yielder import STEPS
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds

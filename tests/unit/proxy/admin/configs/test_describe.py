@@ -4,8 +4,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.configs.describe import DescribeConfigs
-from proxy.admin.configs.plan import LAYERS
 from proxy.admin.configs.store import ConfigsStore
+from proxy.admin.messages.config_resources import LAYERS
 from proxy.admin.yielder import STEPS
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE

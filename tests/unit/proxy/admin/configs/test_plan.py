@@ -2,8 +2,6 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.configs.plan import (
-    BACK_TO_FILE,
-    EXPIRES_AT_MS,
     Plan,
     changes_of,
     entries_of,
@@ -11,6 +9,7 @@ from proxy.admin.configs.plan import (
     resource_of,
 )
 from proxy.admin.messages.alter_configs import APPEND, DELETE, SET, SUBTRACT, ConfigOp
+from proxy.admin.messages.config_resources import BACK_TO_FILE, EXPIRES_AT_MS
 from proxy.admin.messages.describe_configs import DEFAULT_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG, TOPIC_CONFIG
 from proxy.admin.rejected import RequestRejected
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource

@@ -8,7 +8,7 @@ from proxy.admin.messages.alter_configs import (
     write_alter_response,
     write_result,
 )
-from proxy.admin.messages.config_resources import MAX_CHANGES
+from proxy.admin.messages.fields import MAX_CHANGES
 from proxy.admin.yielder import STEPS, Yielder
 from proxy.wire.errors import Malformed
 from tests.support.loop_turns import counted_turns

@@ -12,7 +12,6 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import f64, i8
 
 from proxy.admin.messages.client_quotas import (
-    MAX_CHANGES,
     MAX_COMPONENTS,
     Component,
     QuotaAlteration,
@@ -25,7 +24,7 @@ from proxy.admin.messages.client_quotas import (
     write_altered,
     write_described,
 )
-from proxy.admin.messages.fields import MAX_MESSAGE_CHARACTERS
+from proxy.admin.messages.fields import MAX_CHANGES, MAX_MESSAGE_CHARACTERS
 from proxy.admin.yielder import SLICE, STEPS, Yielder
 from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from proxy.wire.edit import count, i32

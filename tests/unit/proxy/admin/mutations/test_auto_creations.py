@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from proxy.admin.broker import Broker
-from proxy.admin.mutations.auto_creations import MAX_REQUEST_BYTES, PENDING_SECONDS, AutoCreations
+from proxy.admin.messages.fields import MAX_REQUEST_BYTES
+from proxy.admin.mutations.auto_creations import PENDING_SECONDS, AutoCreations
 from proxy.admin.mutations.permits import PermitCosts
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation

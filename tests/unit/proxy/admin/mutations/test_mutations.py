@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from proxy.admin.messages.fields import MAX_REQUEST_BYTES
 from proxy.admin.messages.topics import TopicsApi
-from proxy.admin.mutations.mutations import MAX_REQUEST_BYTES, TOPIC_APIS
+from proxy.admin.mutations.mutations import TOPIC_APIS
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.wire.errors import Malformed, UnsupportedVersion

@@ -2,11 +2,11 @@
 
 from kio.schema.errors import ErrorCode
 
+from proxy.admin.messages.client_quotas import EXPIRES_AT_MS
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import QuotaClient
 from proxy.cli.quotas.config_client import ConfigClient
 from proxy.cli.quotas.retries import RejectedAlteration
-from proxy.cli.quotas.values import EXPIRES_AT_MS
 from proxy.store.layer_report import ConfigReport
 from proxy.upstream.cluster_access import ClusterAccess
 from tests.unit.proxy.cli.quotas.fake_broker import FakeBroker

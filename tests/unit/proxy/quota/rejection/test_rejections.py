@@ -7,7 +7,8 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import Quota
 from proxy.quota.rejection import rejections as module
-from proxy.quota.rejection.rejections import NOTHING_REJECTED, OUT_OF_ORDER, REST, Rejections
+from proxy.quota.rejection.rejections import NOTHING_REJECTED, OUT_OF_ORDER, Rejections
+from proxy.quota.usage import REST
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView
 

@@ -4,11 +4,12 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes import buckets as partition_buckets
-from proxy.quota.kinds.topic_partition_bytes.buckets import REST, PartitionBuckets
+from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT, THROTTLE
 from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, NO_RESOURCES, Resources
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.quota.usage import REST
 
 WHO = Identity("u", "c", "127.0.0.1")
 RULE = RateRule(burst_seconds=1.0)
