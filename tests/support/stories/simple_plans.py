@@ -11,8 +11,10 @@
 from proxy.quota.fetch_plan import FetchItem
 from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
+from proxy.quota.kinds.replication.division import PIECE_BYTES
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget
-from proxy.quota.kinds.replication.kind import FORGET_SECONDS, PIECE_BYTES, Grants, Replication
+from proxy.quota.kinds.replication.grants import Grants
+from proxy.quota.kinds.replication.kind import FORGET_SECONDS, Replication
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.quota.kinds.replication.throttle import Throttle
@@ -110,7 +112,7 @@ class SimplePlans:
             replica.omitted_since = 0.0
             share = max(budget.left / max(served, 1), PIECE_BYTES)
             served -= 1
-            quota._grant(plan, item, replica, min(budget.left, share, item.max_bytes), grants, now)
+            grants.add(plan, item, min(budget.left, share, item.max_bytes), now)
             del self.waiting[item]
             self.granted.append(item)
         waiter.throttles = list(budget.exhausted)

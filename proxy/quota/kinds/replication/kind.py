@@ -10,8 +10,8 @@ A replica is omitted from a fetch if
 In-sync replicas are never omitted, but their bytes are charged (KAFKA-4313). Other replicas on the same
 connection are not affected: no response is delayed. Bytes are charged when the response arrives. Each fetch
 gets as many replicas as the limit has bytes for, in round-robin order and in pieces of whole batches if their
-size is known. So the rate of a reassignment is even, and no replica starves. Replicas start one by one (see
-Waiter).
+size is known. So the rate of a reassignment is even, and no replica starves. Replicas start one by one
+(proxy.quota.kinds.replication.waiter).
 
 A replica is in sync if it has fetched up to the last high watermark that its leader reported on the same
 connection. Kafka's followers use this rule (PartitionFetchState.isReplicaInSync), and its leaders use the
@@ -30,10 +30,11 @@ from proxy.quota.cluster_view import ClusterView
 from proxy.quota.fetch_plan import FetchItem
 from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
+from proxy.quota.kinds.replication.division import Division
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget
+from proxy.quota.kinds.replication.grants import Grants
 from proxy.quota.kinds.replication.replica import Replica
-from proxy.quota.kinds.replication.state import ReplicationState, Waiter
-from proxy.quota.kinds.replication.throttle import Throttle
+from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.quota.kinds.replication.waiting_replicas import WaitingReplicas
 from proxy.quota.limits.config_keys import (
     FOLLOWER_THROTTLED,
@@ -50,35 +51,9 @@ from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import FETCH
 from proxy.wire.views import Item, RequestView, ResponseView
 
-PIECE_BYTES: Final = 64 << 10
-"""The smallest grant of a fetch's second and later replicas. Each replica in a response costs the broker a
-read, so smaller pieces would make a fetch of many replicas slow; larger ones would make the rate less
-even."""
 FORGET_SECONDS: Final = 60.0
 """A follower fetches each of its replicas at least every replica.fetch.wait.max.ms (0.5 s): one not seen for
 a minute is gone, or has another leader."""
-
-
-@final
-class Grants:
-    """The grants of a connection's fetch that is in flight.
-
-    since: when they were made, on the clock of `now`.
-    replicas: those that were granted bytes.
-    reserved: the bytes that are reserved, by throttle.
-    """
-
-    __slots__ = ("replicas", "reserved", "since")
-
-    def __init__(self, now: float) -> None:
-        self.since: Final = now
-        self.replicas: Final[list[Replica]] = []
-        self.reserved: Final[dict[Throttle, int]] = {}
-
-    def end(self) -> None:
-        """Note that the fetch has got its response, or is planned again."""
-        for replica in self.replicas:
-            replica.granted = 0
 
 
 @final
@@ -131,9 +106,7 @@ class Replication(Quota):
         session.seen_at = now
         if session.size == 0:
             return
-        waiter = self._shared.waiter(who)
-        waiter.fetches(now)
-        self._share_out(plan, session, who, waiter, now)
+        self._divide(plan, session, who, now)
         self._omit(plan, session, decided, now)
 
     def _decide_about(self, plan: FollowerPlan, session: WaitingReplicas, now: float) -> list[FetchItem]:
@@ -189,54 +162,14 @@ class Replication(Quota):
         replica.see(item, now)
         return replica
 
-    def _share_out(
-        self, plan: FollowerPlan, session: WaitingReplicas, who: Identity, waiter: Waiter, now: float
-    ) -> None:
-        """Grant bytes to as many replicas as there are bytes for, in order."""
-        grants = Grants(now)
+    def _divide(self, plan: FollowerPlan, session: WaitingReplicas, who: Identity, now: float) -> None:
+        """Grant the fetch the bytes that the throttles have for it."""
+        waiter = self._shared.waiter(who)
+        waiter.fetches(now)
         budget = FetchBudget(self._shared.ahead(waiter, now), now)
-        session.open()
-        # The first that has not started goes before all others, so that they cannot starve it.
-        first = session.next_new()
-        waiter.starting = first is not None
-        starts = 0 if first is None else _starts(first.throttles, waiter, now)
-        if starts == 0:
-            first = None
-        # Replicas that may not start yet get no bytes, so the others divide all of them.
-        served = session.size - max(session.new - starts, 0)
-        while True:
-            queue = session.next() if first is None else first
-            if queue is None:
-                break
-            first = None
-            if queue.new and starts == 0:
-                queue.closed = True
-                plan.ask_at(waiter.start_at(now))
-                continue
-            item = queue.first
-            replica = cast("Replica", item.state)
-            queue.lacking = budget.lacking(replica, PIECE_BYTES if grants.replicas else 0)
-            if queue.lacking:
-                queue.closed = True
-                plan.ask_at(budget.ready_at)
-                continue
-            if queue.new:
-                waiter.start(now)
-                starts -= 1
-            if item.omitted:
-                plan.include(item)
-            replica.omitted_since = 0.0
-            share = max(budget.left / max(served, 1), PIECE_BYTES)
-            served -= 1
-            self._grant(plan, item, replica, min(budget.left, share, item.max_bytes), grants, now)
-            session.leave(item)
-            session.again[item] = None
-            queue.closed = len(queue.places) == 0
-        waiter.throttles = list(budget.exhausted)
-        waiter.ready_at = min(budget.exhausted.values(), default=now)
+        grants = Division(plan, session, waiter, budget, now).divide()
         if grants.replicas:
             self._grants[who] = grants
-            waiter.served_at = now
 
     def _omit(
         self, plan: FollowerPlan, session: WaitingReplicas, decided: list[FetchItem], now: float
@@ -254,30 +187,11 @@ class Replication(Quota):
                 replica = cast("Replica", item.state)
                 replica.omit(queue_of.lacking, now)
 
-    def _grant(
-        self,
-        plan: FollowerPlan,
-        item: FetchItem,
-        replica: Replica,
-        size: float,
-        grants: Grants,
-        now: float,
-    ) -> None:
-        granted = min(replica.fit(size), item.max_bytes)
-        # With a bound of its own, the replica counts as served.
-        plan.grant(item, granted)
-        replica.granted = granted
-        grants.replicas.append(replica)
-        for throttle in replica.throttles:
-            throttle.reserve(granted, now)
-            grants.reserved[throttle] = grants.reserved.get(throttle, 0) + granted
-
     def _take_back(self, who: Identity, now: float) -> Grants | None:
         """End a connection's fetch, which got its response or is planned again: release what was reserved."""
         grants = self._grants.pop(who, None)
         if grants is not None:
-            for throttle, size in grants.reserved.items():
-                throttle.reserve(-size, now)
+            grants.release(now)
         return grants
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
@@ -287,7 +201,7 @@ class Replication(Quota):
         self._record(request, response.items, who, now)
         if grants is not None:
             if not response.partial:
-                _learn(grants, response.items)
+                grants.learn(response.items)
             grants.end()
         return ALLOW
 
@@ -327,26 +241,6 @@ class Replication(Quota):
             gone = self._take_back(who, now)
             if gone is not None:
                 gone.end()
-
-
-def _starts(throttles: list[Throttle], waiter: Waiter, now: float) -> int:
-    """Return how many replicas with these throttles may start with the next fetch."""
-    spare = True
-    for throttle in throttles:
-        if not throttle.has_spare(now):
-            waiter.lacked[throttle] = now
-            spare = False
-    return waiter.starts(now, spare)
-
-
-def _learn(grants: Grants, items: list[Item]) -> None:
-    """Grant more next time to replicas that got nothing although they lack messages: their next batch is
-    larger than the grant.
-    """
-    came = {(item.topic, item.partition) for item in items if item.size > 0}
-    for replica in grants.replicas:
-        if replica.lag > 0 and (replica.topic, replica.partition) not in came:
-            replica.got_nothing()
 
 
 NATIVE: Final = (
