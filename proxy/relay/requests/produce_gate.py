@@ -105,11 +105,7 @@ class ProduceGate:
             return False
         places = sorted({*verdict.items, *denied})
         if verdict.throttle_seconds > 0.0:
-            # If a response has no throttle_time_ms, it is delayed by at most the time for which later
-            # requests wait.
-            told = verdict.mute_seconds if view.api_version == 0 else verdict.throttle_seconds
-            exchange.throttle(now + told, now)
-            self._mute_later(verdict, exchange.client, now)
+            self._throttle(exchange, view, verdict, now)
         if view.acks == 0:
             self._close_soon(view, denied, len(places))
         error_code = self._engine.rejection_error(self._retries_throttling)
@@ -151,13 +147,18 @@ class ProduceGate:
         """Mute a client whose connection ends as soon as it is no longer muted."""
         self._in_flight.mute(now + UNANSWERED_SECONDS)
 
-    def _mute_later(self, verdict: RejectedItems, who: Identity, now: float) -> None:
+    def _throttle(self, exchange: Exchange, view: RequestView, verdict: RejectedItems, now: float) -> None:
+        """Announce the wait for rejected partitions, and mute the client later: see all_read()."""
+        # If a response has no throttle_time_ms, it is delayed by at most the time for which later requests
+        # wait.
+        told = verdict.mute_seconds if view.api_version == 0 else verdict.throttle_seconds
+        exchange.throttle(now + told, now)
         mute = self._mute
         if mute is None:
             self._mute_since = now
         if mute is None or verdict.mute_seconds > mute.mute_seconds:
             self._mute = verdict
-            self._mute_who = who
+            self._mute_who = exchange.client
 
     def all_read(self, more_waits: bool, now: float) -> None:
         """Mute the client if that is due, because all of its bytes that have arrived have been read.
