@@ -117,24 +117,26 @@ def _walk_whole(message: Partitioned, reader: Reader, view: View, cursor: Cursor
     cursor.done = True
 
 
+def _begin_partition(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:
+    """Read a partition up to its records."""
+    cursor.partition = reader.i32()
+    cursor.records_size = cursor.records_left = message.read_partition(reader, view)
+    cursor.partitions_left -= 1
+
+
 def _end_partition(message: Partitioned, view: View, cursor: Cursor) -> None:
     """Note what has been read of a partition."""
-    if cursor.error_code != 0:
-        cast("ResponseView", view).note_error(cursor.error_code)
-    if message.only_records:
-        wanted = cursor.records_size > 0
-    else:
-        wanted = cursor.error_code != 0 or not message.only_errors
+    error_code = cursor.error_code
+    if error_code != 0:
+        cast("ResponseView", view).note_error(error_code)
+    size = cursor.records_size
+    wanted = size > 0 if message.only_records else (error_code != 0 or not message.only_errors)
     if wanted and view.want_items:
-        _keep(view, cursor, cursor.partition, cursor.records_size, cursor.error_code)
+        view.keep(_topic_of(cursor), cursor.topic_id, cursor.partition, size, cursor.head, error_code)
 
 
 def _topic_of(cursor: Cursor) -> str:
     return cursor.topic if cursor.topic_size == 0 else topic_name(cursor)
-
-
-def _keep(view: View, cursor: Cursor, partition: native, size: native, error_code: native) -> None:
-    view.keep(_topic_of(cursor), cursor.topic_id, partition, size, cursor.head, error_code)
 
 
 def _usual_fields(data: bytes, start: native, end: native) -> bool:
@@ -148,7 +150,7 @@ def _usual_end(data: bytes, at: native) -> bool:
     return tags == 0
 
 
-def read_usual_records(reader: Reader, view: View, fields: native, only_records: bool) -> None:
+def read_usual_records(message: Partitioned, reader: Reader, view: View, fields: native) -> None:
     """Read partitions of a flexible version that consist of their number, so many bytes of other fields,
     records and no tags, as far as they are in one piece. The other fields are those of a Fetch response:
     their error_code must be 0, and the array that begins with the fifth byte from their end be empty or null.
@@ -160,6 +162,7 @@ def read_usual_records(reader: Reader, view: View, fields: native, only_records:
     left = cursor.partitions_left
     batches = view.whole_batches
     keeps = view.want_items and left > 0
+    keeps_all = not message.only_records
     topic = _topic_of(cursor) if keeps else ""
     topic_id = cursor.topic_id
     while left > 0:
@@ -189,7 +192,7 @@ def read_usual_records(reader: Reader, view: View, fields: native, only_records:
             if not ends_with_batch(data, records_at, next_at):
                 break
             cursor.any_batch = True
-        if keeps and (size > 0 or not only_records):
+        if keeps and (size > 0 or keeps_all):
             view.keep_records(topic, topic_id, i32_at(data, at), size)
         at = next_at + 1
         left -= 1
@@ -276,27 +279,17 @@ def _topic(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> 
 
 def _all_partitions(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:
     """Read the partitions of a topic, and the end of the topic, in a frame that is whole."""
-    keeps = view.want_items
-    only_errors = message.only_errors
-    only_records = message.only_records
     tags_follow = view.flexible and message.ends_with_records
     message.read_usual(reader, view)
     while cursor.partitions_left > 0:
-        cursor.partition = reader.i32()
-        size: native = message.read_partition(reader, view)
+        _begin_partition(message, reader, view, cursor)
         if view.whole_batches:
-            cursor.records_size = cursor.records_left = size
             message.read_whole_batches(reader, view)
-            size = cursor.records_size
         else:
-            reader.skip(size)
+            reader.skip(cursor.records_left)
         if not (tags_follow and reader.skip_no_tags()):
             message.read_after_records(reader, view)
-        if cursor.error_code != 0:
-            cast("ResponseView", view).note_error(cursor.error_code)
-        if keeps and (size > 0 if only_records else cursor.error_code != 0 or not only_errors):
-            _keep(view, cursor, cursor.partition, size, cursor.error_code)
-        cursor.partitions_left -= 1
+        _end_partition(message, view, cursor)
         message.read_usual(reader, view)
     _end_topic(reader, view, cursor)
 
@@ -316,7 +309,5 @@ def _partition(message: Partitioned, reader: Reader, view: View, cursor: Cursor)
     if cursor.partitions_left == 0:
         _end_topic(reader, view, cursor)
         return
-    cursor.partition = reader.i32()
-    cursor.records_size = cursor.records_left = message.read_partition(reader, view)
-    cursor.partitions_left -= 1
+    _begin_partition(message, reader, view, cursor)
     cursor.phase = RECORDS

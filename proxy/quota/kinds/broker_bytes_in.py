@@ -38,7 +38,6 @@ from proxy.quota.limits.resources import (
 from proxy.quota.limits.topic_limits import internal, topic_limit
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
-from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.not_appended import not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.usage import REST
@@ -76,7 +75,7 @@ class BrokerBytesIn(Quota):
     def __init__(self) -> None:
         super().__init__(API_KEYS)
         self._resources: Resources = NO_RESOURCES
-        self._rule = RateRule()
+        self._rule = RateRule(averages=True)
         self._total = self._bucket(TOTAL, "", UNLIMITED, 0.0)
         self._topics: Final[dict[str, Bucket]] = {}
         self._last_topic = ""
@@ -96,9 +95,7 @@ class BrokerBytesIn(Quota):
         self.active = False
 
     def _bucket(self, key: str, topic: str, limit: float, now: float) -> Bucket:
-        bucket = Bucket(quota=key, limit=limit, rule=self._rule, now=now, topic=topic)
-        bucket.average = EwmaRate()
-        return bucket
+        return Bucket(quota=key, limit=limit, rule=self._rule, now=now, topic=topic)
 
     def rejects_now(self, now: float) -> bool:
         return self._total.over(now)
@@ -137,12 +134,12 @@ class BrokerBytesIn(Quota):
             total += item.size
         self._record_topic(topic, size, now)
         if total > 0:
-            self._total.record_average(float(total), now)
+            self._total.record(float(total), now)
 
     def _record_topic(self, topic: str, size: native, now: float) -> None:
         bucket = self._topic(topic, now) if size > 0 else None
         if bucket is not None:
-            bucket.record_average(float(size), now)
+            bucket.record(float(size), now)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if response.items:  # only partitions with an error
@@ -156,10 +153,10 @@ class BrokerBytesIn(Quota):
         self._take_back(item, now)
 
     def _take_back(self, item: Item, now: float) -> None:
-        self._total.record_average(float(-item.size), now)
+        self._total.record(float(-item.size), now)
         bucket = self._topics.get(item.topic)
         if bucket is not None:
-            bucket.record_average(float(-item.size), now)
+            bucket.record(float(-item.size), now)
 
     def _count_error(self, item: Item, error_code: int) -> None:
         key = (item.topic, error_code)
@@ -197,7 +194,7 @@ class BrokerBytesIn(Quota):
         self.wants_partitions = self.active
         self.item_api_keys = API_KEYS if self.active else ()
         self.rejects = self.limits_topics = self.active and not observed
-        self._rule = RateRule(mode=limits.mode(TOTAL))
+        self._rule = RateRule(averages=True, mode=limits.mode(TOTAL))
         self._total.configure(UNLIMITED if total is None else total, self._rule, now)
         self._share_out(now)
 

@@ -13,6 +13,7 @@ class RateRule:
     window: Kafka's samples.
     burst_seconds, least_burst: the size of the token bucket: seconds of the limit, but at least that many
     tokens. If both are 0, there are no tokens, and Kafka's sampled rate limits.
+    averages: the average of Kafka's broker meters limits instead of both; requests are rejected by it.
     max_throttle_seconds: the longest wait for one use; the rest of the debt remains in the bucket. Byte rates
     have no such bound.
     max_debt_seconds: the largest debt that is remembered.
@@ -23,6 +24,7 @@ class RateRule:
     """
 
     __slots__ = (
+        "averages",
         "burst_seconds",
         "least_burst",
         "max_debt_seconds",
@@ -42,6 +44,7 @@ class RateRule:
         max_throttle_seconds: float = UNLIMITED,
         max_debt_seconds: float = UNLIMITED,
         repays: bool = False,
+        averages: bool = False,
         mode: str = ENFORCE,
     ) -> None:
         self.observed: Final = mode == OBSERVE
@@ -50,8 +53,9 @@ class RateRule:
         self.max_throttle_seconds: Final = max_throttle_seconds
         self.max_debt_seconds: Final = 0.0 if self.observed else max_debt_seconds
         self.least_burst: Final = least_burst
-        self.paced: Final = burst_seconds > 0.0 or least_burst > 0.0
-        """Whether tokens limit, and not the sampled rate."""
+        self.averages: Final = averages
+        self.paced: Final = not averages and (burst_seconds > 0.0 or least_burst > 0.0)
+        """Whether tokens limit."""
         self.repays: Final = repays and not self.paced and not self.observed
 
     def same(self, other: "RateRule") -> bool:
@@ -63,6 +67,7 @@ class RateRule:
             and self.max_debt_seconds == other.max_debt_seconds
             and self.least_burst == other.least_burst
             and self.repays == other.repays
+            and self.averages == other.averages
             and self.observed == other.observed
         )
 

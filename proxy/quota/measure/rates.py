@@ -94,6 +94,14 @@ class TokenBucket:
         self._burst = float(burst)
         self._tokens = min(self._burst, self._tokens)
 
+    def inherit(self, others: list["TokenBucket"], now: float) -> None:
+        """Take as many tokens as are missing from the others: all their debts, or what misses most."""
+        left = [other.measure(now) for other in others]
+        debts = sum([min(amount, 0.0) for amount in left])
+        excess = self.measure(now) - (debts if debts < 0.0 else min(left, default=math.inf))
+        if excess > 0.0:
+            self.record(excess, now)
+
     def record(self, value: float, now: float) -> None:
         """Take tokens; a negative value returns some, up to the burst."""
         self._refill(now)

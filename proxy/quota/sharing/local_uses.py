@@ -124,7 +124,7 @@ class LocalUses:
         rate = entry.use(max(paid - entry.paid, 0.0), self._last_began, now)
         if bucket.growth > 0.0:
             rate = max(rate, entry.average) * bucket.growth
-        if bucket.average is not None:
+        if bucket.averaged:
             # Requests are rejected by the average, so it is the demand, not what a rejection leaves of it.
             rate = bucket.measure(now)
             if rate < _NOTHING * bucket.whole_limit:

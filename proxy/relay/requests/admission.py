@@ -1,7 +1,16 @@
 """RequestAdmission: takes requests that have been read through the quotas, and forwards them to the broker.
 
-On its way, a Produce request may lose partitions, wait for the names of its topics, or wait for a debt. A
-fetch may wait for bytes. A request that is not complete is cut through.
+A request takes these steps:
+
+    names       A Produce request waits for names of its topics, if quotas need them (UnnamedTopics).
+    rejection   Partitions are removed from a Produce request that is complete. If none is left, it is
+                answered (ProduceGate).
+    charge      The quotas are charged. A Produce request may wait for an earlier debt (DebtWait).
+    gate        A fetch may wait for bytes, or is answered (FetchGate).
+    forward     A complete request is forwarded as a whole; any other is cut through from its first part on.
+
+The parts after the first one take the steps names, charge and forward. What has waited continues with the
+next step.
 """
 
 from typing import Final, final
@@ -12,7 +21,7 @@ from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange
-from proxy.relay.fetch.gate import FetchGate
+from proxy.relay.fetch.gate import FetchGate, WaitingFetch
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.modes import (
@@ -101,12 +110,11 @@ class RequestAdmission:
     def wake_at(self) -> float:
         """When wake() is due; 0.0 for never."""
         mode = self._mode.now
-        wait = self._debt_wait
-        if wait is not None:
-            return wait.wake_at
         if mode == FETCH_WAITING:
             return self._fetch_gate.wake_at
-        return self._unnamed.wake_at if mode == NAMES_WAITING else 0.0
+        if mode == NAMES_WAITING:
+            return self._unnamed.wake_at
+        return 0.0 if self._debt_wait is None else self._debt_wait.wake_at
 
     @property
     def awaits_response(self) -> bool:
@@ -118,56 +126,79 @@ class RequestAdmission:
         """In the mode CLOSING, why the connection ends."""
         return RelayError(self.produce_gate.closing_reason, self.produce_gate.closing)
 
+    # The steps of a request
+
     def take(self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float) -> None:
         """Take a request, or the first part of a large one, as far as it has been read into `view`."""
         if view.client_software:
             self.produce_gate.client_is(view.client_software)
-        rejectable = view.rejectable or view.names_protected
         if view.api_key == PRODUCE:
             unnamed = self._unnamed.find(view, exchange.client)
             if len(unnamed) > 0:
-                body_at = self._parser.body_at
-                produce = WaitingProduce(
-                    frame, exchange, reader, view, body_at=body_at, rejectable=rejectable
-                )
-                self._wait_for_names(produce, unnamed, now)
+                self._wait_for_names(WaitingProduce(frame, exchange, reader, view), unnamed, now)
                 return
-        if rejectable and frame.complete and self._reject(frame, exchange, view, self._parser.body_at, now):
-            return
-        self._charge_and_forward(frame, exchange, reader, view, now)
+        self._take_named(frame, exchange, reader, view, NO_TOPICS, now)
 
     def take_unread(self, frame: Frame, exchange: Exchange, reader: Reader, now: float) -> None:
         """Take a request, or the first part of a large one, of an API that the proxy does not read."""
         self._in_flight.add(exchange)
         self._forward(frame, exchange, reader, None, now)
 
-    def _charge_and_forward(
-        self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float
+    def _take_named(
+        self,
+        frame: Frame,
+        exchange: Exchange,
+        reader: Reader,
+        view: RequestView,
+        unknown: TopicIds,
+        now: float,
     ) -> None:
-        """Ask the quotas about a request that has been read, and forward it unless it must wait."""
+        """Take the steps after the names; the cluster does not have the topics `unknown`."""
+        rejectable = view.rejectable or view.names_protected or len(unknown) > 0
+        if rejectable and frame.complete:
+            body_at = self._parser.body_at
+            if self.produce_gate.reject(frame, exchange, view, body_at, now, unknown):
+                self._close_if_due(now)
+                return
         verdict = self._charges.admit(exchange, view, now)
         if verdict.ahead_seconds > 0.0:
             self._wait_for_debt(WaitingProduce(frame, exchange, reader, view), verdict, now)
             return
         fetches = view.api_key == FETCH or view.api_key == SHARE_FETCH
-        if fetches and self._is_stopped(frame, exchange, view, now):
-            return
-        self._forward_read(frame, exchange, reader, view, now)
+        if not fetches or self._passes_gate(frame, exchange, view, now):
+            self._forward_read(frame, exchange, reader, view, now)
 
-    def _reject(
-        self,
-        frame: Frame,
-        exchange: Exchange,
-        view: RequestView,
-        body_at: int,
-        now: float,
-        unknown: TopicIds = NO_TOPICS,
-    ) -> bool:
-        """Remove the partitions that quotas reject; return whether none is left to be forwarded."""
-        none_left = self.produce_gate.reject(frame, exchange, view, body_at, now, unknown)
-        if none_left:
-            self._close_if_due(now)
-        return none_left
+    def _passes_gate(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
+        """Return whether to forward a fetch. If not, it waits for its quotas, or has been answered."""
+        gate = self._fetch_gate
+        if not (self._engine.limits_fetches or gate.reads) or gate.forwards(frame, exchange, view, now):
+            return True
+        if gate.waiting:
+            self._mode.change(FETCH_WAITING)
+        return False
+
+    def _forward_read(
+        self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float
+    ) -> None:
+        if view.api_key == FETCH:
+            exchange.streams = not view.bounded and not view.want_items and view.fetch_rewrite is None
+        if view.acks == 0:
+            self.produce_gate.await_silently(frame, exchange, view, self._parser.body_at)  # may change acks
+        if view.acks != 0:
+            self._in_flight.add(exchange)
+        else:
+            self._in_flight.count_throttle(exchange)
+        self._forward(frame, exchange, reader, view, now)
+        self._close_if_due(now)
+
+    def _forward(
+        self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
+    ) -> None:
+        if frame.complete:
+            self._forwarder.forward(frame, exchange, view, now)
+            return
+        self._mode.change(CUTTING_THROUGH)
+        self._cut_through.begin(CutThrough(frame, exchange, reader, view), now)
 
     def _close_if_due(self, now: float) -> None:
         """End the connection soon if batches of a producer without responses have been dropped, and the rest
@@ -177,57 +208,71 @@ class RequestAdmission:
             self.produce_gate.delay_close(now)
             self._mode.change(CLOSING)
 
-    def _is_stopped(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
-        """Return whether a fetch is not forwarded, because it waits for its quotas or has been answered."""
-        gate = self._fetch_gate
-        if not (self._engine.limits_fetches or gate.reads) or gate.forwards(frame, exchange, view, now):
-            return False
-        if gate.waiting:
-            self._mode.change(FETCH_WAITING)
-        return True
+    def end_buffered(self) -> None:
+        """Note that a complete request has been forwarded, answered or dropped, unless it waits: its memory
+        is needed until the broker has taken it. An earlier request may still need the connection's memory.
+        """
+        if self._buffer.shared and self._mode.now not in (PRODUCE_WAITING, NAMES_WAITING):
+            self._buffer.forwarded_large()
 
-    def _forward_read(
-        self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float
-    ) -> None:
-        if view.api_key == FETCH:
-            exchange.streams = not view.bounded and not view.want_items and view.fetch_rewrite is None
-        if view.acks == 0:
-            self.produce_gate.await_silently(frame, exchange, view, self._parser.body_at)
-        if view.acks != 0:
-            self._in_flight.add(exchange)
+    # The steps of the parts after the first one
+
+    def read_on(self, part: Frame, now: float) -> None:
+        """Read the next part of a request that is cut through, and forward the bytes that may leave."""
+        view = self._cut_through.read_on(part)
+        if view is None:
+            self._forward_part(part.complete, now)
+            return
+        unnamed = self._unnamed.find(view, self._cut_through.cut.exchange.client)
+        if len(unnamed) > 0:
+            self._wait_for_names(self._waiting_part(part, view), unnamed, now)
         else:
-            self._in_flight.count_throttle(exchange)
-        self._forward(frame, exchange, reader, view, now)
-        self._close_if_due(now)
+            self._charge_part(part, view, now)
+
+    def _charge_part(self, part: Frame, view: RequestView, now: float) -> None:
+        """Take the steps after the names."""
+        verdict = self._cut_through.charge(view, now)
+        if verdict.ahead_seconds > 0.0:
+            self._wait_for_debt(self._waiting_part(part, view), verdict, now)
+        else:
+            self._forward_part(part.complete, now)
+
+    def _forward_part(self, complete: bool, now: float) -> None:
+        """Forward the bytes that may leave; `complete`: the last part has arrived."""
+        self._cut_through.forward(complete, now)
+        if complete:
+            self._mode.change(READING)
+
+    def _waiting_part(self, part: Frame, view: RequestView) -> WaitingProduce:
+        cut = self._cut_through.cut
+        return WaitingProduce(part, cut.exchange, cut.reader, view, begun=True)
+
+    # Waits
 
     def wake(self, now: float) -> None:
         """Ask again for what the request waits for. Raises RelayError if a part of a large request has an
         unknown topic.
         """
-        if self._mode.now == NAMES_WAITING:
+        mode = self._mode.now
+        if mode == NAMES_WAITING:
             if self._unnamed.look(now):
                 self._end_wait_for_names(now)
-            return
-        wait = self._debt_wait
-        if wait is not None:
-            if wait.review(self._engine, now):
-                self._end_wait_for_debt(wait.produce, now)
-            return
-        if self._mode.now != FETCH_WAITING:
-            return
-        fetch = self._fetch_gate.wake(now)
-        if not self._fetch_gate.waiting:
-            self._mode.change(READING)
-        if fetch is not None:
-            self._forward_read(fetch.frame, fetch.exchange, self._parser.reader, fetch.view, now)
+        elif mode == FETCH_WAITING:
+            self._continue_fetch(self._fetch_gate.wake(now), now)
+        elif self._debt_wait is not None and self._debt_wait.review(self._engine, now):
+            self._end_wait_for_debt(self._debt_wait.produce, now)
 
     def give_up_waiting(self, now: float) -> None:
         """Answer or forward the fetch that waits, if there is one."""
         if self._mode.now == FETCH_WAITING:
-            fetch = self._fetch_gate.give_up(now)
+            self._continue_fetch(self._fetch_gate.give_up(now), now)
+
+    def _continue_fetch(self, fetch: WaitingFetch | None, now: float) -> None:
+        """Forward the fetch that the gate has let pass; None if it waits or has been answered."""
+        if not self._fetch_gate.waiting:
             self._mode.change(READING)
-            if fetch is not None:
-                self._forward_read(fetch.frame, fetch.exchange, self._parser.reader, fetch.view, now)
+        if fetch is not None:
+            self._forward_read(fetch.frame, fetch.exchange, self._parser.reader, fetch.view, now)
 
     def _wait_for_names(self, produce: WaitingProduce, topic_ids: TopicIds, now: float) -> None:
         self._mode.change(NAMES_WAITING)
@@ -238,17 +283,15 @@ class RequestAdmission:
         produce = self._unnamed.produce
         assert produce is not None, "set in this mode"
         unknown = self._unnamed.end()
-        frame, exchange, view = produce.frame, produce.exchange, produce.view
+        frame, view = produce.frame, produce.view
         if view.partial:
             reject_part(frame.size, unknown)
-        if produce.cut is not None:
+        if produce.begun:
             self._mode.change(CUTTING_THROUGH)
             self._charge_part(frame, view, now)
             return
         self._mode.change(READING)
-        rejectable = frame.complete and (produce.rejectable or len(unknown) > 0)
-        if not (rejectable and self._reject(frame, exchange, view, produce.body_at, now, unknown)):
-            self._charge_and_forward(frame, exchange, produce.reader, view, now)
+        self._take_named(frame, produce.exchange, produce.reader, view, unknown, now)
         if frame.complete:
             self.end_buffered()
 
@@ -259,7 +302,7 @@ class RequestAdmission:
     def _end_wait_for_debt(self, produce: WaitingProduce, now: float) -> None:
         """Forward the request that has waited, or the rest of it."""
         self._debt_wait = None
-        if produce.cut is not None:
+        if produce.begun:
             self._mode.change(CUTTING_THROUGH)
             self._forward_part(produce.frame.complete, now)
             return
@@ -267,56 +310,6 @@ class RequestAdmission:
         self._forward_read(produce.frame, produce.exchange, produce.reader, produce.view, now)
         if produce.frame.complete:
             self.end_buffered()
-
-    def _forward(
-        self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
-    ) -> None:
-        if not frame.complete:
-            self._mode.change(CUTTING_THROUGH)
-            self._cut_through.begin(CutThrough(frame, exchange, reader, view), now)
-            return
-        self._forwarder.forward(frame, exchange, view, now)
-
-    def read_on(self, part: Frame, now: float) -> None:
-        """Read the next part of a request that is cut through, and forward the bytes that may leave."""
-        view = self._cut_through.read_on(part)
-        if view is None:
-            self._forward_part(part.complete, now)
-            return
-        cut = self._cut_through.cut
-        unnamed = self._unnamed.find(view, cut.exchange.client)
-        if unnamed:
-            produce = WaitingProduce(part, cut.exchange, cut.reader, view, cut=cut)
-            self._wait_for_names(produce, unnamed, now)
-        else:
-            self._charge_part(part, view, now)
-
-    def _charge_part(self, part: Frame, view: RequestView, now: float) -> None:
-        """Charge the items in a part of a request that is cut through, and forward the bytes that
-        may leave.
-        """
-        verdict = self._cut_through.charge(view, now)
-        if verdict.ahead_seconds > 0.0:
-            cut = self._cut_through.cut
-            produce = WaitingProduce(part, cut.exchange, cut.reader, view, cut=cut)
-            self._wait_for_debt(produce, verdict, now)
-        else:
-            self._forward_part(part.complete, now)
-
-    def _forward_part(self, complete: bool, now: float) -> None:
-        """Forward the bytes of a cut-through request that may leave; `complete`: its last part
-        has arrived.
-        """
-        self._cut_through.forward(complete, now)
-        if complete:
-            self._mode.change(READING)
-
-    def end_buffered(self) -> None:
-        """Note that a complete request has been forwarded, answered or dropped, unless it waits: its memory
-        is needed until the broker has taken it. An earlier request may still need the connection's memory.
-        """
-        if self._buffer.shared and self._mode.now not in (PRODUCE_WAITING, NAMES_WAITING):
-            self._buffer.forwarded_large()
 
     def end(self) -> None:
         """Take back and count what is due for requests that have not been forwarded or answered, because the

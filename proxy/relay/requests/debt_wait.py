@@ -47,6 +47,6 @@ class DebtWait:
     def drop(self, engine: QuotaEngine) -> None:
         """Drop the request: take back its charges, unless a part of it has been forwarded."""
         produce = self.produce
-        if produce.cut is None:
+        if not produce.begun:
             view = produce.view
             engine.give_back(view, view.items, produce.exchange.client, self._reviewed_at)

@@ -2,7 +2,6 @@
 
 from typing import Final, final
 
-from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
@@ -20,9 +19,7 @@ class WaitingProduce:
         reader: Reader,
         view: RequestView,
         *,
-        body_at: int = 0,
-        rejectable: bool = False,
-        cut: CutThrough | None = None,
+        begun: bool = False,
     ) -> None:
         self.frame: Final = Frame(frame.pieces, frame.size, frame.complete)
         """The request, or the part of it that has arrived. It is a copy, because the splitter uses its object
@@ -31,9 +28,5 @@ class WaitingProduce:
         self.exchange: Final = exchange
         self.reader: Final = reader
         self.view: Final = view
-        self.body_at: Final = body_at
-        """Where the body begins in the frame."""
-        self.rejectable: Final = rejectable
-        """Whether partitions may be rejected once the names are known."""
-        self.cut: Final = cut
-        """The request, if a part of it has been forwarded; else None."""
+        self.begun: Final = begun
+        """Whether a part of the request has been forwarded."""

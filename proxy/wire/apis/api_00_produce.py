@@ -54,7 +54,7 @@ class ProduceRequest(Partitioned):
 
     def read_usual(self, reader: Reader, view: View) -> None:
         if view.flexible and not view.want_heads:
-            read_usual_records(reader, view, 0, False)
+            read_usual_records(self, reader, view, 0)
 
     def read_partition(self, reader: Reader, view: View) -> int:
         size = reader.bytes_length(view.flexible)

@@ -73,7 +73,7 @@ class FetchResponse(Partitioned):
         """Read partitions without an error and without aborted transactions, as nearly all are."""
         rewrite = self._rewrite
         if view.flexible and (rewrite is None or not rewrite.reads_partitions):
-            read_usual_records(reader, view, USUAL_BYTES, True)
+            read_usual_records(self, reader, view, USUAL_BYTES)
 
     def read_partition(self, reader: Reader, view: View) -> int:
         version = view.api_version

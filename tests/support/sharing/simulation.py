@@ -9,7 +9,6 @@ from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.debt import Debt
 from proxy.quota.measure.rate_rule import RateRule
-from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.reported_uses import LocalUse
 from proxy.quota.sharing.reports import Report
@@ -98,13 +97,11 @@ class Process:
     def __post_init__(self) -> None:
         self.sharing = Sharing(self.name)
         self.uses = LocalUses()
-        rule = RateRule(burst_seconds=0.0 if self.averages else 1.0)
+        rule = RateRule(averages=True) if self.averages else RateRule(burst_seconds=1.0)
         self.buckets = [
             Bucket(quota="q", limit=self.limit, rule=rule, now=self.start + self.skew, user=f"u{number}")
             for number in range(self.entities)
         ]
-        for bucket in self.buckets if self.averages else ():
-            bucket.average = EwmaRate()
         self.bucket = self.buckets[0]
         self._report_at = self.start
         self._divide(self.start)
@@ -190,9 +187,6 @@ class Process:
 
     def _use(self, bucket: Bucket, value: float, now: float, who: Identity | None, entity: int) -> float:
         self.served.append((now, value, entity))
-        if self.averages:
-            bucket.record_average(value, now + self.skew)
-            return 0.0
         return bucket.record(value, now + self.skew, who)
 
 

@@ -91,7 +91,7 @@ class Throttle:
         self.enforced = mode == ENFORCE
         if limit == UNLIMITED or (was_observed and self.enforced):
             # What was fetched without enforcement is not a debt.
-            self.bucket.tokens = None
+            self.bucket.forget_tokens()
         algorithm = limits.settings.algorithm
         self._burst_seconds = min(algorithm.burst_seconds, MOST_BURST_SECONDS) if algorithm.paced else 0.0
         self.bucket.configure(limit, RateRule(burst_seconds=self._burst_seconds, mode=mode), now)

@@ -363,3 +363,40 @@ def test_the_shown_rate_of_a_paced_bucket_is_that_of_its_single_uses():
         if random.random() < 0.3:
             asked = now + random.choice([0.0, 0.5, 3.0])
             assert used.measure(asked) == single.measure(asked)
+
+
+AVERAGES = RateRule(averages=True)
+
+
+def test_an_average_makes_no_client_wait():
+    used = bucket(AVERAGES)
+    assert used.averaged
+    assert used.record(50_000, 10.0, Identity("u", "c", "127.0.0.1")) == 0.0
+    used.record(-10_000, 10.0)
+    assert used.used == 40_000
+    assert not used.over(14.9), "it changes every five seconds"
+    assert (used.measure(15.0), used.over(15.0)) == (8000.0, True)
+    assert used.wait(15.0) > 0.0
+    assert not used.as_new(15.0)
+    assert (used.tokens, used.allowance, used.debt(15.0)) == (None, None, 0.0)
+
+
+@pytest.mark.parametrize("rule", [PACE, WINDOW, REPAYS])
+def test_each_rule_has_one_limiter(rule):
+    used = bucket(AVERAGES)
+    used.configure(1000.0, rule, 10.0)
+    assert (used.averaged, used.tokens is not None) == (False, rule.paced)
+    assert (used.allowance is not None) == rule.repays
+    assert used.record(15_000, 10.0) > 0.0
+    used.configure(1000.0, AVERAGES, 10.0)
+    assert used.averaged
+    assert used.record(15_000, 10.0) == 0.0
+
+
+def test_forgotten_tokens_are_all_there_again():
+    used = bucket()
+    used.record(5000, 10.0)
+    used.forget_tokens()
+    used.configure(2000.0, PACE, 10.0)
+    assert used.tokens is not None
+    assert used.tokens.measure(10.0) == 2000.0

@@ -22,6 +22,7 @@ SAMPLED = RateRule()
         RateRule(burst_seconds=1.0, max_throttle_seconds=2.0),
         RateRule(burst_seconds=1.0, max_debt_seconds=5.0),
         RateRule(burst_seconds=1.0, least_burst=1.0),
+        RateRule(burst_seconds=1.0, averages=True),
         RateRule(burst_seconds=1.0, mode=OBSERVE),
     ],
 )
@@ -37,7 +38,13 @@ def test_an_observed_rule_remembers_no_debt_and_has_none_repaid():
 
 
 @pytest.mark.parametrize(
-    ("rule", "paced"), [(PACED, True), (SAMPLED, False), (RateRule(least_burst=1.0), True)]
+    ("rule", "paced"),
+    [
+        (PACED, True),
+        (SAMPLED, False),
+        (RateRule(least_burst=1.0), True),
+        (RateRule(burst_seconds=1.0, averages=True), False),
+    ],
 )
 def test_tokens_limit_if_there_is_a_burst(rule, paced):
     assert rule.paced == paced

@@ -6,7 +6,6 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
-from proxy.quota.measure.rates import EwmaRate
 from proxy.quota.sharing.local_uses import LocalUses, bucket_key, hold
 from proxy.quota.sharing.reported_uses import LocalUse
 from proxy.quota.sharing.reports import MAX_NAME, SATURATED, BucketReport, Report
@@ -156,15 +155,14 @@ def test_a_bucket_with_a_debt_is_not_idle() -> None:
 
 
 def test_the_average_of_a_broker_side_quota_is_its_demand() -> None:
-    uses, ours = LocalUses(), bucket(rule=RateRule())
-    ours.average = EwmaRate()
+    uses, ours = LocalUses(), bucket(rule=RateRule(averages=True))
     look(uses, [ours], 10.0)
-    ours.record_average(400.0, 10.0)
+    ours.record(400.0, 10.0)
     found = [look(uses, [ours], now) for now in (15.0, 16.0, 600.0)]
     assert [(use.rate, use.waiting) for use in found[0]] == [(80.0, 0)]
     assert [(use.rate, use.used) for use in found[1]] == [(80.0, 400.0)], "it has not changed since"
     assert found[2] == [], "almost nothing is left of it"
-    ours.record_average(50_000.0, 600.0)
+    ours.record(50_000.0, 600.0)
     [use] = look(uses, [ours], 606.0)
     assert use.waiting == 1, "it is over, so the process can use any share"
 
