@@ -144,16 +144,14 @@ class TopicPartitionBytes(Quota):
     def withholds(
         self, request: RequestView, items: list[Item], who: Identity, grant: FetchGrant, now: float
     ) -> Bucket | None:
-        found: Bucket | None = None
         places = grant.places
-        sourced = self._consumed_by_source
-        any_sourced = sourced.any
-        consumer = None if any_sourced else self._lately.known(who)
+        consumer = None if self._consumed_by_source.any else self._lately.known(who)
         if consumer is not None:
             consumer.review(self._consumed.changes)
             if consumer.known(items, places.count_of(consumer.buckets)) == len(items):
                 # Nearly always: the grant has the buckets of all items, so nothing has to be looked up.
                 return None
+        found: Bucket | None = None
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
@@ -162,18 +160,17 @@ class TopicPartitionBytes(Quota):
                 limited is not None
                 and not places.expects(limited.bucket)  # nearly always it is one of them
                 and not limited.omits
-                and self._lacks(limited.bucket, who, grant, now)
+                and self._waits_for(limited.bucket, who, grant, now)
             ):
                 found = limited.bucket
-            if any_sourced:
-                bucket = sourced.find(item, who, now)
-                if bucket is not None and self._lacks(bucket, who, grant, now):
-                    found = bucket
+            bucket = self._consumed_by_source.find(item, who, now)
+            if bucket is not None and self._waits_for(bucket, who, grant, now):
+                found = bucket
         return found
 
-    def _lacks(self, bucket: Bucket, who: Identity, grant: FetchGrant, now: float) -> bool:
-        """Whether a bucket has no free tokens, and the fetch has not reserved any of it. If so, the next
-        fetch of the connection waits for the bucket.
+    def _waits_for(self, bucket: Bucket, who: Identity, grant: FetchGrant, now: float) -> bool:
+        """Return whether a bucket has no free tokens, and the fetch has not reserved any of it. If so, have
+        the next fetch of the connection wait for the bucket.
         """
         if bucket.observed or free(bucket, now) or grant.places.has(bucket):
             return False
@@ -246,11 +243,9 @@ class TopicPartitionBytes(Quota):
         return verdict
 
     def _consume(self, api_key: int, items: list[Item], who: Identity, now: float) -> Verdict:
-        longest = 0.0
-        worst: Bucket | None = None
+        verdict = ALLOW
         consumer: Consumer | None = None
-        sourced = self._consumed_by_source
-        any_sourced = sourced.any
+        any_sourced = self._consumed_by_source.any
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
@@ -258,35 +253,35 @@ class TopicPartitionBytes(Quota):
                 consumer = self._lately.consumer(who, now)
                 consumer.review(self._consumed.changes)
             use = None if any_sourced else consumer.next_use(item)
-            if use is not None:  # nearly always: the same partitions in the same order
-                use.at = now
-                seconds = use.bucket.record(float(item.size), now, who)
-                if seconds > longest:
-                    longest = seconds
-                    worst = use.bucket
+            if use is None:
+                verdict = self._consume_item(item, consumer, api_key, who, verdict, now)
                 continue
-            limited = self._consumed.of(item, now)
-            if limited is not None and limited.omits and api_key == FETCH:
-                queue = queue_of(limited.bucket)
-                queue.first_response(float(item.size), limited.bucket.limit * FIRST_FETCH_SECONDS)
-                _omit(limited.bucket, item.size, who, now)
-            elif limited is not None:
-                bucket = limited.bucket
-                consumer.got(bucket, now, limited)
-                seconds = bucket.record(float(item.size), now, who)
-                if seconds > longest:
-                    longest = seconds
-                    worst = bucket
-            if not any_sourced:
-                continue
-            of_source = sourced.find(item, who, now)
-            if of_source is not None:
-                consumer.got(of_source, now)
-                seconds = of_source.record(float(item.size), now, who)
-                if seconds > longest:
-                    longest = seconds
-                    worst = of_source
-        return ALLOW if worst is None else Verdict(longest, bucket=worst)
+            # Nearly always: the same partitions in the same order.
+            use.at = now
+            seconds = use.bucket.record(float(item.size), now, who)
+            if seconds > verdict.throttle_seconds:
+                verdict = Verdict(seconds, bucket=use.bucket)
+        return verdict
+
+    def _consume_item(
+        self, item: Item, consumer: Consumer, api_key: int, who: Identity, verdict: Verdict, now: float
+    ) -> Verdict:
+        """Charge an item whose buckets have to be looked up. Return its wait, or `verdict` if that is
+        longer.
+        """
+        limited = self._consumed.of(item, now)
+        if limited is not None and limited.omits and api_key == FETCH:
+            bucket = limited.bucket
+            queue_of(bucket).first_response(float(item.size), bucket.limit * FIRST_FETCH_SECONDS)
+            _omit(bucket, item.size, who, now)
+        elif limited is not None:
+            consumer.got(limited.bucket, now, limited)
+            verdict = _charge(limited.bucket, item.size, who, verdict, now)
+        sourced = self._consumed_by_source.find(item, who, now)
+        if sourced is not None:
+            consumer.got(sourced, now)
+            verdict = _charge(sourced, item.size, who, verdict, now)
+        return verdict
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         return replica_id < 0 and self._consumed.action(topic) == OMIT
@@ -395,6 +390,12 @@ def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: floa
         if seconds > 0.0:
             verdict = combine(verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds))
     return verdict
+
+
+def _charge(bucket: Bucket, size: int, who: Identity, verdict: Verdict, now: float) -> Verdict:
+    """Charge records; return the wait for them, or `verdict` if that is longer."""
+    seconds = bucket.record(float(size), now, who)
+    return verdict if seconds <= verdict.throttle_seconds else Verdict(seconds, bucket=bucket)
 
 
 def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
