@@ -102,7 +102,7 @@ def test_a_part_of_a_file_of_a_killed_fetch_is_replaced(repository: Repository, 
 
 def test_without_jgo_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jgo.maven", None)
-    with pytest.raises(FetchFailed, match=r"kafka-quota-proxy\[demo\]"):
+    with pytest.raises(FetchFailed, match=r"pip install '\.\[demo\]'"):
         maven.fetch(JARS, tmp_path, cache=tmp_path / "cache")
 
 
