@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 from bench.soak.delivered import Group, check_read, check_stored
 from bench.soak.scenario import Outcome, Run, Scenario
 from bench.soak.stalls import longest_gap, percentiles
-from bench.soak.writers import JavaWriter, LibrdkafkaWriter, Writer, go_on, running
+from bench.soak.writers import FLUSH_SECONDS, JavaWriter, LibrdkafkaWriter, Writer, go_on, running
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.clients import Confluent
 from tests.support.kafka.topics import make_topic, read_log
@@ -83,6 +83,8 @@ class Tenant:
         self._over.set()
         self._thread.join()
         self._producer.purge()
+        # Reports that wait keep the producer, which then tries to connect for as long as the process runs.
+        self._producer.flush(FLUSH_SECONDS)
 
 
 class Faults:
