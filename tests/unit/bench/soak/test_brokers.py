@@ -123,7 +123,8 @@ def test_a_tenant_counts_what_was_delivered(monkeypatch: pytest.MonkeyPatch) -> 
         sent.clear()
         tenant._over.set()
 
-    producer = SimpleNamespace(produce=produce, poll=poll, purge=sent.clear)
+    flushed: list[float] = []
+    producer = SimpleNamespace(produce=produce, poll=poll, purge=sent.clear, flush=flushed.append)
     made = SimpleNamespace(producer=lambda bootstrap, **settings: producer)
     monkeypatch.setattr(brokers, "Confluent", lambda: made)
     tenant = Tenant("host:1", "t")
@@ -131,3 +132,4 @@ def test_a_tenant_counts_what_was_delivered(monkeypatch: pytest.MonkeyPatch) -> 
         tenant._thread.join()
     assert tenant.bytes == 10_000
     assert tenant.seconds > 0
+    assert len(flushed) == 1, "the reports that are left are taken"
