@@ -141,7 +141,7 @@ class RelayDriver:
         if brokers:
             for broker in brokers:
                 self.asked_for.append(broker.node_id)
-                self._addresses.put(broker, Address(PROXY_HOST, PROXY_PORT + broker.node_id))
+                self._addresses.put(broker, Address(PROXY_HOST, (PROXY_PORT + broker.node_id) % 65536))
             try:
                 self.relay.brokers_known(now)
             finally:
