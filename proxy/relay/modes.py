@@ -78,18 +78,36 @@ RESPONSE_TRANSITIONS: Final[Transitions] = {
 }
 
 
+ModesAfter = list[int]
+"""By mode, those that may follow it, as a bit each. A change happens several times per request, and needs no
+more than this of a table.
+"""
+
+
+def modes_after(transitions: Transitions) -> ModesAfter:
+    """Return the modes that may follow each mode."""
+    after = [0] * len(NAMES)
+    for first, second in transitions:
+        after[first] |= 1 << second
+    return after
+
+
+REQUEST_MODES: Final = modes_after(REQUEST_TRANSITIONS)
+RESPONSE_MODES: Final = modes_after(RESPONSE_TRANSITIONS)
+
+
 @final
 class Mode:
     """The mode of one direction."""
 
-    __slots__ = ("_transitions", "now")
+    __slots__ = ("_after", "now")
 
-    def __init__(self, transitions: Transitions) -> None:
+    def __init__(self, after: ModesAfter) -> None:
         self.now: native = READING
-        self._transitions: Final = transitions
+        self._after: Final = after
 
     def change(self, after: native) -> None:
         """Enter a mode; raises AssertionError if the table has no such transition."""
         before = self.now
-        assert (before, after) in self._transitions, f"no transition from {NAMES[before]} to {NAMES[after]}"
+        assert self._after[before] >> after & 1, f"no transition from {NAMES[before]} to {NAMES[after]}"
         self.now = after

@@ -18,7 +18,7 @@ from proxy.relay.modes import (
     CUTTING_THROUGH,
     MEMORY_WAITING,
     READING,
-    REQUEST_TRANSITIONS,
+    REQUEST_MODES,
     Mode,
 )
 from proxy.relay.output import RelayOutput
@@ -79,7 +79,7 @@ class Requests:
             engine, traffic, settings.apis, settings.protected, between_brokers, settings.spare_items
         )
         self._reader: Final = self._parser.reader
-        self._mode: Final = Mode(REQUEST_TRANSITIONS)
+        self._mode: Final = Mode(REQUEST_MODES)
         self._weight = 1
         """The number by which the request that is being read counts towards DONE_AT_ONCE."""
         self._more: native = 0

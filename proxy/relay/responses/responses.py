@@ -20,7 +20,7 @@ from proxy.relay.modes import (
     COLLECTING,
     CUTTING_THROUGH,
     READING,
-    RESPONSE_TRANSITIONS,
+    RESPONSE_MODES,
     Mode,
 )
 from proxy.relay.output import RelayOutput
@@ -89,7 +89,7 @@ class Responses:
         self._cursor: Final = Cursor()
         """Both read every response that is there as a whole, one after the other."""
         self._spare_items: Final = spare_items
-        self._mode: Final = Mode(RESPONSE_TRANSITIONS)
+        self._mode: Final = Mode(RESPONSE_MODES)
         self._buffer: Final = FrameBuffer()
         self._buffered: Exchange | None = None
         """In the modes BUFFERING and COLLECTING, the exchange whose response is in the buffer."""

@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from proxy.relay.modes import NAMES, READING, REQUEST_TRANSITIONS, RESPONSE_TRANSITIONS, Mode
+from proxy.relay.modes import NAMES, READING, REQUEST_TRANSITIONS, RESPONSE_TRANSITIONS, Mode, modes_after
 
 TABLES = pytest.mark.parametrize("transitions", [REQUEST_TRANSITIONS, RESPONSE_TRANSITIONS])
 
@@ -10,7 +10,7 @@ TABLES = pytest.mark.parametrize("transitions", [REQUEST_TRANSITIONS, RESPONSE_T
 @TABLES
 def test_the_table_decides_which_changes_there_are(transitions):
     for before, after in product(range(len(NAMES)), repeat=2):
-        mode = Mode(transitions)
+        mode = Mode(modes_after(transitions))
         mode.now = before
         if (before, after) in transitions:
             mode.change(after)
