@@ -9,20 +9,28 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.identity import ClientKey
 from proxy.server.connection.pauses import BULK, Pauses
 
 BULK_BYTES: Final = 32 << 10
 """A read of at least this size counts. The bounds of requests and responses of a turn apply to smaller ones.
 """
-TURN_BYTES: Final = 512 << 10
-"""Bytes of all sockets in one turn. After that, the sockets that have had such a read are paused."""
+TURN_BYTES: Final[native] = 1 << 20
+"""Bytes of all sockets in one turn. After that, the sockets that have had such a read are paused. They take
+about half a millisecond.
+"""
+FEW_BYTES: Final[native] = 256 << 10
+"""A turn that reads at most this much is short. BulkReads does not wait for its end, because a call of the
+event loop costs CPU time: the next turn may read as much less.
+"""
 SPLICED_SHIFT: Final = 2
 """Bytes that are spliced from one socket to the other take a quarter of the time: their number is shifted
 right by this.
 """
-RESUMED: Final = 2
-"""The most paused sockets that are read again in each turn."""
+RESUMED: Final = 4
+"""The most paused sockets that are read again in each turn: their largest reads take all bytes of a turn."""
 NOBODY: Final[ClientKey] = ("", "")
 """In place of a client, before the first read."""
 
@@ -31,7 +39,7 @@ NOBODY: Final[ClientKey] = ("", "")
 class BulkReader:
     """One socket of a connection, a client's or a broker's."""
 
-    __slots__ = ("client", "pauses", "transport")
+    __slots__ = ("client", "pauses", "read_at", "transport")
 
     def __init__(self, pauses: Pauses) -> None:
         self.pauses: Final = pauses
@@ -39,6 +47,8 @@ class BulkReader:
         """None before the first read that counts, and after the end of the connection."""
         self.client = NOBODY
         """The client of the connection, with the last such read."""
+        self.read_at: native = 0
+        """The number of the last such read; 0 if the socket has had none since it was paused."""
 
     def pause(self, on: bool) -> None:
         """Pause or resume the socket."""
@@ -56,27 +66,35 @@ class BulkReads:
         self._next_turn: Final = next_turn
         self._armed = False
         """Whether a call in the next turn is awaited."""
-        self._left = TURN_BYTES
+        self._left: native = TURN_BYTES
         """The bytes that may still be read in this turn."""
+        self._number: native = 0
+        """The number of the last read."""
         self._read: Final[dict[BulkReader, None]] = {}
-        """The sockets that are not paused and have had such reads, the last one to be read at the end."""
+        """The sockets that are not paused and have had such reads."""
         self._paused: Final[dict[ClientKey, dict[BulkReader, None]]] = {}
         """By client, in the order of their turns."""
 
     def took(self, reader: BulkReader, size: int, client: ClientKey) -> None:
         """Note a read of at least BULK_BYTES; it may pause the socket, and others."""
         reader.client = client
-        read = self._read
-        # To the end of the order: the others are read before it.
-        read.pop(reader, None)
-        read[reader] = None
+        if reader.read_at == 0:
+            self._read[reader] = None
+        self._number += 1
+        reader.read_at = self._number
         self._left -= size
-        self._arm()
-        if self._left <= 0:
-            for each in read:
-                each.pause(True)
-                self._paused.setdefault(each.client, {})[each] = None
-            read.clear()
+        if self._left < TURN_BYTES - FEW_BYTES:
+            self._arm()
+            if self._left <= 0:
+                self._pause_all()
+
+    def _pause_all(self) -> None:
+        """Pause the sockets that have had such reads. The one that has been read last has the last turn."""
+        for each in sorted(self._read, key=_read_at):
+            each.read_at = 0
+            each.pause(True)
+            self._paused.setdefault(each.client, {})[each] = None
+        self._read.clear()
 
     def end(self, reader: BulkReader) -> None:
         """Forget the socket of a connection that has ended."""
@@ -106,10 +124,16 @@ class BulkReads:
             del readers[reader]
             if readers:
                 self._paused[client] = readers
+            self._number += 1
+            reader.read_at = self._number
             self._read[reader] = None
             reader.pause(False)
         if self._paused:
             self._arm()
+
+
+def _read_at(reader: BulkReader) -> int:
+    return reader.read_at
 
 
 _reads: BulkReads | None = None
