@@ -65,6 +65,7 @@ class FetchGrant:
 
     __slots__ = (
         "_asked_at",
+        "_placed",
         "_retry_at",
         "acquires",
         "granted",
@@ -92,6 +93,8 @@ class FetchGrant:
         self.longest: Bucket | None = None
         """The bucket with the longest wait, if the fetch had to wait."""
         self._asked_at = 0.0
+        self._placed = False
+        """Whether tickets may be in queues, or have reservations."""
         self._retry_at = 0.0
 
     def begin(self, acquires: bool) -> None:
@@ -151,7 +154,7 @@ class FetchGrant:
         """Grant the fetch although others of its connection are in flight, if its response is expected to be
         small and the tokens suffice for the max_bytes of all of them; return whether it is granted.
         """
-        if self.size > BESIDE_BYTES:
+        if not small(self.size):
             return False
         self._asked_at = now
         room = float((others + 1) * max(max_bytes, LEAST_ROOM_BYTES))
@@ -214,7 +217,7 @@ class FetchGrant:
 
     def _grant(self, most: float, now: float) -> None:
         """Reserve the sizes of the tickets, and let the response have `most` bytes."""
-        self.granted = True
+        self.granted = self._placed = True
         buckets = self.places.buckets
         tickets = self.places.tickets
         count: native = len(buckets)
@@ -235,6 +238,7 @@ class FetchGrant:
 
     def _wait(self, longest: float, now: float) -> float:
         """Wait in the queues of all buckets; return the seconds after which to ask again."""
+        self._placed = True
         again = LEAST_RETRY_SECONDS
         for ticket in self.places.tickets:
             queue = ticket.queue
@@ -261,6 +265,7 @@ class FetchGrant:
 
     def keep_places(self, until: float) -> None:
         """Note that the client will fetch again at this time."""
+        self._placed = True
         for ticket in self.places.tickets:
             if not ticket.granted:
                 ticket.queue.wait(ticket, until + RETURN_SECONDS)
@@ -299,6 +304,7 @@ class FetchGrant:
         """
         first = self.size == UNKNOWN_SIZE
         self.granted = False
+        self._placed = until > now
         self.size = size
         brought = float(size)
         charged = float(delivered)
@@ -320,7 +326,7 @@ class FetchGrant:
 
     def cancel(self) -> None:
         """Note that the fetch is not forwarded although it has been granted."""
-        self.granted = False
+        self.granted = self._placed = False
         for ticket in self.places.tickets:
             ticket.queue.renew(ticket, ticket.size, 0.0)
 
@@ -328,11 +334,19 @@ class FetchGrant:
         """Give up the places, because the connection has ended or has other grants. The reservation of a
         fetch in flight is charged: otherwise a client would gain by disconnecting.
         """
+        if not self._placed:
+            return
+        self._placed = False
         for at, bucket in enumerate(self.places.buckets):
             ticket = self.places.tickets[at]
             reserved = ticket.queue.end(ticket)
             if reserved > 0.0 and enforced(bucket):
                 bucket.record(reserved, self._asked_at)
+
+
+def small(size: int) -> bool:
+    """Whether responses of this size, which may be UNKNOWN_SIZE, may be in flight beside others."""
+    return 0 <= size <= BESIDE_BYTES
 
 
 def _savings(bucket: Bucket) -> float:

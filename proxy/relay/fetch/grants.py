@@ -3,7 +3,7 @@
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.fetch_grant import FetchGrant, small
 from proxy.relay.exchange import Client
 from proxy.wire.views import RequestView
 
@@ -29,6 +29,8 @@ class FetchGrants:
         """The grant of the last fetch that quotas could limit."""
         self._earlier: Final[list[FetchGrant]] = []
         """The grants of the fetches before it, in their order."""
+        self._used_beside = False
+        """Whether a fetch has been beside others since the last one that was not."""
 
     @property
     def in_flight(self) -> bool:
@@ -41,7 +43,9 @@ class FetchGrants:
         if self._earlier:
             for grant in self._earlier:
                 grant.end()
-            self._earlier.clear()
+            if not self._used_beside:
+                self._earlier.clear()
+            self._used_beside = False
         last = self._last
         if last is None:
             last = self._last = FetchGrant()
@@ -58,6 +62,8 @@ class FetchGrants:
         free = earlier[0] if earlier and not earlier[0].granted else None
         if free is None and len(earlier) >= BESIDE_AT_MOST:
             return None
+        if not small(last.size if free is None else free.size):
+            return None
         grant = FetchGrant(last.size) if free is None else free
         if not self._engine.limit_fetch(view, client, grant, now):
             return None
@@ -67,6 +73,7 @@ class FetchGrants:
             del earlier[0]
         earlier.append(last)
         self._last = grant
+        self._used_beside = True
         return grant
 
     def end(self) -> None:

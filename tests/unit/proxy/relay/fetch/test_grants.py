@@ -134,6 +134,31 @@ def test_the_places_of_earlier_fetches_are_given_up():
     assert queue_of(side.bucket).waiting == 1
 
 
+def test_grants_serve_further_fetches_in_flight():
+    side = Side()
+    grants = [side.first(), side.beside(), side.beside()]
+    for grant in grants:
+        grant.settle(SIZE, SIZE, START, START)
+    again = [side.begin()]
+    again[0].ask(START)
+    again += [side.beside(), side.beside()]
+    assert {id(grant) for grant in again} == {id(grant) for grant in grants}
+    assert side.reserved == 3 * SIZE
+
+
+def test_grants_are_forgotten_when_fetches_come_one_by_one():
+    side = Side()
+    grants = [side.first(), side.beside(), side.beside()]
+    for grant in grants:
+        grant.settle(SIZE, SIZE, START, START)
+    for _ in range(2):
+        last = side.begin()
+        last.ask(START)
+        last.settle(SIZE, SIZE, START, START)
+    assert side.first() is last
+    assert side.beside() not in grants
+
+
 def test_the_end_of_the_connection_charges_what_is_in_flight():
     side = Side()
     side.first()
