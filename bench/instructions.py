@@ -3,8 +3,9 @@
 The proxy runs under valgrind's callgrind, which counts the instructions of the process outside the kernel,
 from a socket's event until the event loop handles the next one. Unlike times, the counts do not depend on
 what else the machine does. There is one connection with one request in flight, so the proxy reads each
-request and each response on its own. Callgrind counts each byte that the processor copies with `rep movsb` as
-an instruction.
+request and each response on its own. With --in-flight, it reads several at once; how many, and so the counts,
+differs by a few percent from run to run. Callgrind counts each byte that the processor copies with
+`rep movsb` as an instruction.
 """
 
 import argparse
@@ -64,6 +65,7 @@ CASES: Final = (
     Case("produce_24", "produce", 900, 24),
     Case("fetch_1", "fetch", 120, 1),
     Case("fetch_24", "fetch", 900, 24),
+    Case("fetch_1mb", "fetch", 1_000_000, 1),
     Case("produce_tls", "produce", 120, 1, tls=True),
 )
 ENFORCED: Final = ("nothing", "client", "all")
@@ -115,26 +117,28 @@ def total(file: Path) -> int:
     raise TimeoutError(f"callgrind has not written {file}")
 
 
-def measure(case: Case, port: int, pid: int, folder: Path, keep: Path, dump: int) -> float:
-    """Return the instructions per request; `dump` is the number of the process's dumps before."""
-    load = Load(case.kind, case.size, case.partitions, 1, 1, 0.0, REQUESTS, quota_proxy.TENANT, TENANTS)
+def measure(case: Case, port: int, pid: int, folder: Path, keep: Path, dump: int, depth: int) -> float:
+    """Return the instructions per request, of which `depth` are in flight; `dump` is the number of the
+    process's dumps before.
+    """
+    load = Load(case.kind, case.size, case.partitions, 1, depth, 0.0, REQUESTS, quota_proxy.TENANT, TENANTS)
     poller = Poller()
     schedule = Schedule(poller)
     tls_ca = str(make_certificate(folder).certificate) if case.tls else None
     sock = connect(f"{HOST}:{port}", tls_ca)
     client = Client(sock, load.frames(0), poller, bytearray(BUFFER_SIZE), schedule.on_response)
-    schedule.closed_loop([client], WARM_UP, 1)
+    schedule.closed_loop([client], WARM_UP, depth)
     control(pid, "--instr=on")
-    schedule.closed_loop([client], WARM_UP, 1)
+    schedule.closed_loop([client], WARM_UP, depth)
     control(pid, "--zero")
-    schedule.closed_loop([client], REQUESTS, 1)
+    schedule.closed_loop([client], REQUESTS, depth)
     control(pid, "--dump")
     control(pid, "--instr=off")
     client.close()
     return total(Path(f"{keep}.{dump + 1}")) / REQUESTS
 
 
-def run(cases: list[Case], enforced: str, checkout: Path, keep: Path | None) -> dict[str, float]:
+def run(cases: list[Case], enforced: str, checkout: Path, keep: Path | None, depth: int) -> dict[str, float]:
     """Measure the cases with one proxy, and one more for those over TLS; return the instructions per request,
     by case.
     """
@@ -149,7 +153,7 @@ def run(cases: list[Case], enforced: str, checkout: Path, keep: Path | None) -> 
                 out = folder / "callgrind.out"
                 with counted(setting(enforced, port, folder, tls), checkout, out) as (proxy_port, pid):
                     for dump, case in enumerate(chosen):
-                        found[case.name] = measure(case, proxy_port, pid, folder, out, dump)
+                        found[case.name] = measure(case, proxy_port, pid, folder, out, dump, depth)
                         if keep is not None:
                             shutil.copy(f"{out}.{dump + 1}", keep / f"{enforced}-{case.name}.callgrind")
     return found
@@ -192,12 +196,19 @@ def main() -> None:
         metavar="FOLDER",
         help="keep callgrind's files here, for callgrind_annotate; default: delete them",
     )
+    parser.add_argument(
+        "--in-flight",
+        type=int,
+        default=1,
+        metavar="N",
+        help="requests in flight (default: %(default)s)",
+    )
     options = parser.parse_args()
     cases = [case for case in CASES if not options.case or case.name in options.case]
     if shutil.which("callgrind_control") is None:
         sys.exit("bench.instructions: callgrind_control is not installed; install the package valgrind")
     found = {
-        enforced: run(cases, enforced, options.checkout.resolve(), options.keep)
+        enforced: run(cases, enforced, options.checkout.resolve(), options.keep, options.in_flight)
         for enforced in options.enforced or ENFORCED
     }
     print("\n".join(report(found, cases)))
