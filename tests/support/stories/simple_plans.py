@@ -84,7 +84,7 @@ class SimplePlans:
         starts = 0
         if new:
             throttles = self.waiting[new[0]][0]
-            starts = waiter.starts(now, all(throttle.has_spare(now) for throttle in throttles))
+            starts = waiter.starts(now, all(budget.has_spare(throttle) for throttle in throttles))
         order = [*new[:1], *self.waiting] if starts else list(self.waiting)
         served = len(self.waiting) - max(len(new) - starts, 0)
         grants = Grants(now)

@@ -67,7 +67,7 @@ class Division:
         """Return how many replicas with these throttles may start with the fetch."""
         spare = True
         for throttle in throttles:
-            if not throttle.has_spare(self._now):
+            if not self._budget.has_spare(throttle):
                 self._waiter.lacked[throttle] = self._now
                 spare = False
         return self._waiter.starts(self._now, spare)

@@ -42,3 +42,7 @@ class FetchBudget:
             lacking.append(throttle)
             self.ready_at = max(self.ready_at, ready)
         return lacking
+
+    def has_spare(self, throttle: Throttle) -> bool:
+        """Whether those that fetch use less than the throttle's limit."""
+        return throttle.has_spare(self._ahead.get(throttle, 0), self._now)

@@ -130,10 +130,13 @@ class Throttle:
             return math.inf
         return math.inf if self._rate.measure(now) <= self.limit and self.limit > 0.0 else 0.0
 
-    def has_spare(self, now: float) -> bool:
-        """Whether half of the burst is left: those that fetch use less than the limit."""
+    def has_spare(self, ahead: int, now: float) -> bool:
+        """Whether those that fetch use less than the limit: a quarter of the burst is left, and a step for
+        each of the connections `ahead`. Half of the burst is always enough.
+        """
         tokens = self._tokens()
-        return tokens is not None and self._burst > 0.0 and tokens.measure(now) >= self._burst * 0.5
+        least = min(self._burst * 0.25 + self.for_others(ahead), self._burst * 0.5)
+        return tokens is not None and self._burst > 0.0 and tokens.measure(now) >= least
 
     def lacks(self, size: float, ahead: int, now: float) -> bool:
         """Whether the tokens are too few for a size, if a step is left for each of the connections `ahead`.

@@ -53,3 +53,10 @@ def test_an_exhausted_throttle_lacks_bytes_for_smaller_replicas_too():
     assert budget.lacking(replica(leader, follower), 0) == [leader]
     assert budget.exhausted == {leader: budget.ready_at}
     assert budget.lacking(replica(follower), 0) == []
+
+
+def test_bytes_to_spare_are_what_connections_that_have_waited_longer_leave():
+    leader, follower = throttle(LEADER, 300), throttle(FOLLOWER, 300)
+    budget = FetchBudget({leader: 2}, 0.0)
+    assert not budget.has_spare(leader)
+    assert budget.has_spare(follower)

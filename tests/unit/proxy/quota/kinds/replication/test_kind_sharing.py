@@ -43,6 +43,8 @@ class Process:
         if now >= self._report_at:
             self._report_at = now + REPORT_SECONDS
             self._uses.begin(now)
+            for quota in self.quotas.values():
+                quota.begin_with(self._sharing.first_part if self._sharing.joined else 1.0)
             for node_id, quota in self.quotas.items():
                 self._uses.look(node_id, quota.shared_buckets(now), self._sharing, now, divide=True)
             report = self._sharing.report(self._uses.end(), now)
@@ -114,6 +116,26 @@ def test_many_small_replicas_move_through_two_proxies_as_through_one():
         return came[-1][0]
 
     assert seconds(2) <= 1.1 * seconds(1)
+
+
+def test_small_replicas_that_start_slowly_find_bytes_to_spare_soon():
+    """Three of four connections come to one proxy. Its burst is half of the whole one."""
+    one, other = proxies = processes(throttled(RATE, RATE))
+    run(proxies, SETTLING)
+    fetchers = [
+        (other if number == 3 else one).fetcher(
+            1,
+            copies(2 + number // 2, 25, 200_000, first=25 * number),
+            seconds_to_begin=0.04,
+            response_seconds=0.1,
+            wakes_at=START + SETTLING + number / 20,
+        )
+        for number in range(4)
+    ]
+    came = run([*proxies, *fetchers], SETTLING + SECONDS)
+    began = came[0][0]
+    in_four_seconds = sum(size for at, size in came if at < began + 4)
+    assert 0.95 * 4 * RATE < in_four_seconds < 1.05 * 5 * RATE
 
 
 def test_a_slow_follower_of_one_proxy_leaves_the_bytes_to_those_of_another():

@@ -43,15 +43,19 @@ def test_a_step_is_left_for_connections_that_have_waited_longer():
     assert one.for_others(100) == 400.0, "a connection that waits for ever does not stop the others"
 
 
-def test_there_are_bytes_to_spare_from_half_of_the_burst_on():
+@pytest.mark.parametrize(("ahead", "left"), [(0, 250), (2, 350), (5, 500), (100, 500)])
+def test_there_are_bytes_to_spare_from_a_quarter_of_the_burst_on(ahead, left):
     one = throttle()
-    assert one.has_spare(0.0)
-    one.record(501, False, 0.0)
-    assert not one.has_spare(0.0)
-    assert one.has_spare(0.002)
-    assert not throttle(burst_seconds=0.0).has_spare(10.0)
-    assert not throttle(UNLIMITED).has_spare(0.0)
-    assert not throttle(algorithm=WINDOW).has_spare(0.0)
+    assert one.has_spare(ahead, 0.0)
+    one.record(1001 - left, False, 0.0)
+    assert not one.has_spare(ahead, 0.0)
+    assert one.has_spare(ahead, 0.002)
+
+
+def test_without_a_burst_there_is_nothing_to_spare():
+    assert not throttle(burst_seconds=0.0).has_spare(0, 10.0)
+    assert not throttle(UNLIMITED).has_spare(0, 0.0)
+    assert not throttle(algorithm=WINDOW).has_spare(0, 0.0)
 
 
 def test_a_reservation_counts_until_it_is_released():
