@@ -2,12 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final
+
+from aiokafka.errors import KafkaError
 
 from proxy.tasks import Tasks
 
 RETRY_SECONDS: Final = 0.5
 """The pause before a topic that was unavailable is read again."""
+STOP_SECONDS: Final = 1.0
+"""How long to wait for a consumer that stops. With TLS, closing a connection to a broker that hangs takes
+30 s.
+"""
 
 
 async def follow(
@@ -23,13 +30,19 @@ async def follow(
         await asyncio.sleep(RETRY_SECONDS)
 
 
-async def stop_consumer(consumer: Any) -> None:
-    """Stop a consumer, and close its connections. If a fetch waits for a retry, aiokafka's stop() cancels it,
-    raises that CancelledError to us, and leaves the connections open.
+async def stop_consumer(consumer: Any, tasks: Tasks) -> None:
+    """Stop a consumer, and close its connections; after STOP_SECONDS, in the background."""
+    await asyncio.wait([tasks.start(_stop(consumer))], timeout=STOP_SECONDS)
+
+
+async def _stop(consumer: Any) -> None:
+    """Stop a consumer. If a fetch waits for a retry, aiokafka's stop() cancels it, raises that CancelledError
+    to us, and leaves the connections open.
     """
     task = asyncio.current_task()
     try:
-        await consumer.stop()
+        with suppress(KafkaError):
+            await consumer.stop()
     except asyncio.CancelledError:
         if task is None or task.cancelling():
             raise

@@ -21,7 +21,7 @@ from proxy.store.records import Place, Setting, Unreadable, decode, encode
 from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
-from proxy.upstream.kafka_clients import kafka_consumer, kafka_producer
+from proxy.upstream.kafka_clients import kafka_consumer, kafka_producer, leader_address
 from proxy.upstream.topic_setup import grant, prepare_topic
 
 log = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ class KafkaTopic:
                     self._set_problem("")
                 self.lag = max(await self._end(consumer) - self._position, 0)
         finally:
-            await stop_consumer(consumer)
+            await stop_consumer(consumer, self._tasks)
 
     async def _seek(self, consumer: Any, topic_id: UUID) -> None:
         """Continue at the last position, or from the start if the topic was recreated or has lost records."""
@@ -193,6 +193,7 @@ class KafkaTopic:
             async with asyncio.timeout(END_OFFSET_SECONDS):
                 ends = await consumer.end_offsets([self._partition])
         except TimeoutError as error:
+            self._cluster.note_failure(leader_address(consumer, self._partition))
             raise UpstreamUnavailable(f"no response from its leader in {END_OFFSET_SECONDS:g} s") from error
         end: int = ends[self._partition]
         return end

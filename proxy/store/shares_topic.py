@@ -17,15 +17,19 @@ from proxy.store.share_records import cluster_of, decode_report, encode_report
 from proxy.store.skipped_records import SkippedRecords
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
-from proxy.upstream.kafka_clients import kafka_consumer, kafka_producer
+from proxy.upstream.kafka_clients import kafka_consumer, kafka_producer, leader_address
 from proxy.upstream.topic_setup import TopicPlan, grant, prepare_topic
 
 log = logging.getLogger(__name__)
 CLIENT_ID: Final = "quota-proxy-shares"
 READ_SECONDS: Final = 2.0
 """The longest wait for records. After it, a request shows whether the topic is still there."""
+LEADER_SECONDS: Final = 2.0
+"""The timeout of that request. Sharing is degraded by then (DEGRADED_SECONDS), and to connect anew takes some
+tenths of a second.
+"""
 REQUEST_SECONDS: Final = 5.0
-"""Timeout of a request to the cluster."""
+"""Timeout of the other requests to the cluster."""
 CLOSE_SECONDS: Final = 1.0
 """How long to wait at the end until the appended reports are written."""
 RECORDS_AT_A_TIME: Final = 200
@@ -136,13 +140,13 @@ class SharesTopic:
             while True:
                 if not await self._read(consumer, see):
                     # Not even an own heartbeat has come: aiokafka waits forever for a topic that is gone.
-                    async with asyncio.timeout(REQUEST_SECONDS):
+                    async with asyncio.timeout(LEADER_SECONDS):
                         await consumer.end_offsets([self._partition])
         except TimeoutError as error:
-            raise UpstreamUnavailable(f"no response from its leader in {REQUEST_SECONDS:g} s") from error
+            self._cluster.note_failure(leader_address(consumer, self._partition))
+            raise UpstreamUnavailable("no response from its leader") from error
         finally:
-            with suppress(KafkaError):
-                await stop_consumer(consumer)
+            await stop_consumer(consumer, self._tasks)
 
     async def _started(self, producer: Any) -> Any:
         try:

@@ -121,13 +121,19 @@ def request_frame(request: RequestPayload, correlation_id: int, client_id: str) 
 
 
 async def connect_to_any(
-    addresses: Iterable[tuple[str, int]], access: Access, seconds: float, check: Check | None = None
+    addresses: Iterable[tuple[str, int]],
+    access: Access,
+    seconds: float,
+    check: Check | None = None,
+    failed: set[tuple[str, int]] | None = None,
 ) -> BrokerConnection:
-    """Connect to the first of these hosts and ports that accepts within `seconds` and passes the check.
+    """Connect to the first of these hosts and ports that accepts within `seconds` and passes the check. Add
+    those that do not to `failed`, and remove the one that does.
 
     Raises UpstreamUnavailable with the reason of each.
     """
     reasons: list[str] = []
+    failed = set() if failed is None else failed
     for host, port in addresses:
         try:
             async with asyncio.timeout(seconds):
@@ -138,7 +144,9 @@ async def connect_to_any(
                 except BaseException:
                     broker.close()
                     raise
+                failed.discard((host, port))
                 return broker
         except (OSError, EOFError, UpstreamUnavailable) as error:
+            failed.add((host, port))
             reasons.append(f"{join_address(host, port)}: {explain(error, seconds)}")
     raise UpstreamUnavailable("; ".join(reasons))

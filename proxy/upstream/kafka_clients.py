@@ -16,7 +16,7 @@ from ssl import SSLContext
 from typing import Any, Final
 
 import aiokafka.client
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.protocol.metadata import MetadataRequest
 
@@ -36,6 +36,13 @@ def kafka_producer(cluster: ClusterAccess, **options: Any) -> AIOKafkaProducer:
     producer = AIOKafkaProducer(**cluster.for_aiokafka(), **options)
     _restrict(producer.client, cluster.access.hosts)
     return producer
+
+
+def leader_address(consumer: AIOKafkaConsumer, partition: TopicPartition) -> tuple[str, int] | None:
+    """The host and port of a partition's leader, as the consumer knows it; None if it knows none."""
+    cluster = consumer._client.cluster
+    node = cluster.broker_metadata(cluster.leader_for_partition(partition))
+    return None if node is None else (node.host, node.port)
 
 
 _hosts: Final[ContextVar[BrokerHosts]] = ContextVar("_hosts", default=ANY_HOST)

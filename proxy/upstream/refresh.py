@@ -15,7 +15,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from proxy.errors import BadResponse, UpstreamUnavailable
 from proxy.quota.cluster_view import NOTHING_KNOWN, ClusterView
 from proxy.upstream.addresses import join_address
-from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
+from proxy.upstream.broker_connection import BrokerConnection
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.failures import explain
 from proxy.wire.addresses import BrokerAddress
@@ -87,8 +87,6 @@ class ClusterRefresh:
         self._stale = False
         """Whether the next request is due when the last is STALE_SECONDS old."""
         self._broker: BrokerConnection | None = None
-        self._failed: tuple[str, int] | None = None
-        """The broker whose connection failed last: it is asked after the others."""
         self._topic_names: Final[dict[bytes, str]] = {}
         self._wanted_ids: set[bytes] = set()
         self._asked_ids: set[bytes] = set()
@@ -172,7 +170,7 @@ class ClusterRefresh:
                 problem = self._explained(error)
                 if kept is not None:
                     # A broker is gone, or hangs: the cluster is out of reach only if the others are, too.
-                    self._failed = kept.address
+                    self.cluster_access.note_failure(kept.address)
                     log.info("%s: broker %s: %s", self._name, join_address(*kept.address), problem)
                     continue
                 if problem != self.problem:
@@ -331,8 +329,7 @@ class ClusterRefresh:
         if self._broker is not None:
             return self._broker
         cluster = self.cluster_access
-        addresses = sorted(cluster.addresses, key=lambda address: address == self._failed)
-        self._broker = await connect_to_any(addresses, cluster.access, cluster.connect_seconds, _check)
+        self._broker = await cluster.connect(cluster.addresses, _check)
         return self._broker
 
     def _known_brokers(self) -> list[tuple[str, int]]:

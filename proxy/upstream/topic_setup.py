@@ -11,14 +11,14 @@ from uuid import UUID
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
-from proxy.errors import BadResponse, UpstreamUnavailable
-from proxy.upstream.broker_connection import BrokerConnection, Check, connect_to_any
+from proxy.errors import UpstreamUnavailable
+from proxy.upstream.broker_connection import BrokerConnection, Check
 from proxy.upstream.cluster_access import ClusterAccess
+from proxy.upstream.topic_leader import leader_of, look_up, until_it_responds
 
 AUDIT_DAYS: Final = 30
 """For how long compaction keeps records that were replaced: the topic is an audit log."""
@@ -53,18 +53,22 @@ STORE: Final = TopicPlan(1, CONFIGS, strict=True)
 async def prepare_topic(cluster: ClusterAccess, topic: str, *, create: bool, plan: TopicPlan = STORE) -> UUID:
     """Return the id of the topic; create it if it is missing and `create` is set.
 
-    Raises UpstreamUnavailable if it does not exist, cannot be created or is unfit; OSError or EOFError.
+    A leader that has failed (ClusterAccess.failed) has to respond first.
+
+    Raises UpstreamUnavailable if the topic does not exist, cannot be created or is unfit, or if its leader
+    does not respond; OSError or EOFError.
     """
     seen: list[tuple[MetadataResponseTopic, MetadataResponse]] = []
 
-    async def look_up(broker: BrokerConnection) -> None:
-        seen.append(await _look_up(broker, topic))
+    async def check(broker: BrokerConnection) -> None:
+        seen.append(await look_up(broker, topic))
 
     addresses = cluster.addresses
     async with asyncio.timeout(cluster.connect_seconds * (len(addresses) + 2) + CREATE_SECONDS):
         # A broker that hangs accepts connections, so the first one that responds is used.
-        async with _connection(addresses, cluster, look_up) as broker:
+        async with _connection(addresses, cluster, check) as broker:
             found, metadata = seen[-1]
+            leader = leader_of(found, metadata)
             if found.error_code == ErrorCode.unknown_topic_or_partition and create:
                 controller = [(node.host, int(node.port)) for node in metadata.brokers]
                 preferred = [
@@ -82,6 +86,8 @@ async def prepare_topic(cluster: ClusterAccess, topic: str, *, create: bool, pla
                 _check_partitions(found, topic)
                 await _check_policy(broker, topic)
             assert found.topic_id is not None
+            if leader in cluster.failed:
+                await until_it_responds(leader, broker, topic, cluster)
             return found.topic_id
 
 
@@ -89,32 +95,20 @@ async def prepare_topic(cluster: ClusterAccess, topic: str, *, create: bool, pla
 async def _connection(
     addresses: Sequence[tuple[str, int]], cluster: ClusterAccess, check: Check | None = None
 ) -> AsyncIterator[BrokerConnection]:
-    broker = await connect_to_any(addresses, cluster.access, cluster.connect_seconds, check)
+    broker = await cluster.connect(addresses, check)
     try:
         yield broker
     finally:
         broker.close()
 
 
-async def _look_up(broker: BrokerConnection, topic: str) -> tuple[MetadataResponseTopic, MetadataResponse]:
-    request = MetadataRequest(
-        topics=(MetadataRequestTopic(topic_id=None, name=TopicName(topic)),),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-    )
-    response = await broker.ask(request, MetadataResponse)
-    if len(response.topics) != 1:
-        raise BadResponse(f"the metadata response has {len(response.topics)} topics, expected 1")
-    return response.topics[0], response
-
-
 async def _look_up_created(broker: BrokerConnection, topic: str) -> MetadataResponseTopic:
-    found, _ = await _look_up(broker, topic)
+    found, _ = await look_up(broker, topic)
     for pause in KNOWN_AFTER:
         if found.error_code != ErrorCode.unknown_topic_or_partition:
             break
         await asyncio.sleep(pause)
-        found, _ = await _look_up(broker, topic)
+        found, _ = await look_up(broker, topic)
     return found
 
 

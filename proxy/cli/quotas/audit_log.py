@@ -24,6 +24,7 @@ from proxy.cli.quotas.entity import Entity, make_entity
 from proxy.errors import QuotaProxyError, UpstreamUnavailable
 from proxy.quota.identity import DEFAULT_IN_YAML
 from proxy.store.consumers import stop_consumer
+from proxy.tasks import Tasks
 from proxy.upstream.broker_connection import CLIENT_ID, BrokerConnection, connect_to_any
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.kafka_clients import kafka_consumer
@@ -83,7 +84,7 @@ async def read_log(cluster: ClusterAccess, topic: str) -> tuple[list[AuditEntry]
     except KafkaError as error:
         raise UpstreamUnavailable(f"cannot read topic {topic}: {error}") from error
     finally:
-        await stop_consumer(consumer)
+        await stop_consumer(consumer, Tasks())
     return sorted(entries, key=lambda entry: entry.at_ms), unreadable
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from aiokafka.errors import KafkaError
 
 from proxy.store import consumers
 from proxy.store.consumers import follow, stop_consumer
@@ -27,22 +28,46 @@ async def test_connections_are_closed_although_aiokafka_raises_a_cancellation() 
         raise asyncio.CancelledError
 
     consumer = Consumer(stop)
-    await stop_consumer(consumer)
+    await stop_consumer(consumer, Tasks())
     assert consumer.closed == 1
 
 
-async def test_the_caller_s_own_cancellation_is_kept() -> None:
-    stopping = asyncio.Event()
+@pytest.mark.parametrize("cancelled", [True, False])
+async def test_a_consumer_that_takes_long_to_stop_is_stopped_in_the_background(
+    cancelled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether its caller is cancelled, or waits for STOP_SECONDS."""
+    monkeypatch.setattr(consumers, "STOP_SECONDS", 600.0 if cancelled else 0.01)
+    stopping, ended = asyncio.Event(), asyncio.Event()
 
     async def stop() -> None:
         stopping.set()
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
 
-    task = asyncio.ensure_future(stop_consumer(Consumer(stop)))
+    tasks = Tasks()
+    consumer = Consumer(stop)
+    task = asyncio.ensure_future(stop_consumer(consumer, tasks))
     await stopping.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    if cancelled:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await asyncio.wait_for(asyncio.gather(task, return_exceptions=True), 60)
+    assert not ended.is_set()
+    await tasks.cancel()
+    assert ended.is_set()
+    assert consumer.closed == 0, "the cancellation was not aiokafka's own"
+
+
+async def test_an_error_of_a_consumer_that_stops_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def stop() -> None:
+        raise KafkaError
+
+    await stop_consumer(Consumer(stop), Tasks())
+    assert not caplog.messages
 
 
 async def test_a_topic_is_followed_again_after_each_end(monkeypatch: pytest.MonkeyPatch) -> None:

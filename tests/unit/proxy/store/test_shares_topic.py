@@ -14,7 +14,8 @@ from proxy.store.share_records import cluster_of, decode_report, encode_report
 from proxy.store.shares_topic import PLAN, UNSENT_AT_MOST, SharesTopic
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
-from proxy.wire.api_keys import PRODUCE
+from proxy.wire.api_keys import FETCH, PRODUCE
+from tests.support.messages.requests import LIST_OFFSETS
 from tests.support.process.log_broker import LogBroker
 from tests.support.waiting import reached
 
@@ -44,8 +45,11 @@ class Follower:
     failures: list[type[BaseException]] = field(default_factory=list)
     """What the next reports raise."""
 
-    def follow(self, broker: LogBroker, cluster: str = "") -> SharesTopic:
-        topic = SharesTopic(ClusterAccess((broker.address,), 5.0), broker.topic, self.tasks, cluster)
+    def follow(
+        self, broker: LogBroker, cluster: str = "", failed: set[tuple[str, int]] | None = None
+    ) -> SharesTopic:
+        access = ClusterAccess((broker.address,), 5.0, failed=set() if failed is None else failed)
+        topic = SharesTopic(access, broker.topic, self.tasks, cluster)
         self.topics.append(topic)
         self.tasks.start(topic.run(self._see, self._begin_anew))
         return topic
@@ -193,6 +197,30 @@ async def test_a_write_that_fails_is_a_problem_until_one_succeeds(follower: Foll
         topic.append(report(2))
         await reached(lambda: not topic.problem, "the success")
         assert [decode_report(value).number for value in broker.values] == [2]
+
+
+async def test_a_leader_that_hangs_is_noted_for_all_parts_of_the_proxy(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[tuple[str, int]] = []
+
+    class Failed(set[tuple[str, int]]):
+        def add(self, address: tuple[str, int]) -> None:
+            noted.append(address)
+            super().add(address)
+
+    monkeypatch.setattr(shares_topic, "LEADER_SECONDS", 0.2)
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        failed = Failed()
+        topic = follower.follow(broker, failed=failed)
+        await reached(lambda: topic.writable, "the topic is followed")
+        assert not noted
+        broker.silent.update((FETCH, LIST_OFFSETS))
+        await reached(lambda: noted, "the failure")
+        assert noted[0] == broker.address
+        broker.silent.clear()
+        await reached(lambda: not topic.problem, "the leader's return")
+        assert not failed
 
 
 async def test_who_may_not_read_does_not_write_and_says_it_once(

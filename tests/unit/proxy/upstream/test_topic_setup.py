@@ -92,6 +92,17 @@ async def test_a_broker_that_hangs_is_not_the_only_one_asked() -> None:
         assert hung.asked
 
 
+async def test_a_leader_that_has_failed_has_to_respond_first() -> None:
+    async with MetadataBroker() as broker:
+        broker.others = {2: ("127.0.0.1", 1)}
+        broker.partitions = [(2, (2,), (2,))]
+        cluster = ClusterAccess((broker.address,), 5.0)
+        assert await prepare_topic(cluster, "orders", create=False, plan=MANY) == ORDERS
+        cluster.note_failure(broker.others[2])
+        with pytest.raises(UpstreamUnavailable, match=r"its leader 127\.0\.0\.1:1: "):
+            await prepare_topic(cluster, "orders", create=False, plan=MANY)
+
+
 async def test_no_broker() -> None:
     with pytest.raises(UpstreamUnavailable):
         await prepare_topic(ClusterAccess((("127.0.0.1", 1),), 1.0), "orders", create=True)
