@@ -1,8 +1,11 @@
-"""Two proxies hold one limit while the broker that leads their topic is killed and comes back."""
+"""Two proxies hold one limit while the broker that leads their topic hangs, or is killed, and comes back."""
 
 import json
+import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import pytest
@@ -61,8 +64,40 @@ def shares_again(proxy: ProxyProcess) -> bool:
     )
 
 
+@contextmanager
+def hung(kafka: EmbeddedKafka, node_id: int) -> Iterator[None]:
+    """A broker that accepts connections, and does not respond."""
+    os.kill(kafka.pid(node_id), signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(kafka.pid(node_id), signal.SIGCONT)
+
+
+@contextmanager
+def killed(kafka: EmbeddedKafka, node_id: int) -> Iterator[None]:
+    kafka.kill(node_id)
+    try:
+        yield
+    finally:
+        kafka.start(node_id)
+
+
+def all_notice(proxies: list[ProxyProcess]) -> None:
+    """Wait until each proxy has said that sharing is degraded. One may share again before another one has
+    noticed.
+    """
+    noticed: set[ProxyProcess] = set()
+
+    def all_have_noticed() -> bool:
+        noticed.update(proxy for proxy in proxies if degraded(proxy))
+        return noticed == set(proxies)
+
+    wait_until(all_have_noticed, "degraded sharing")
+
+
 @pytest.mark.parametrize("replicas", [3, 1])
-def test_the_leader_of_the_shares_topic_is_killed(
+def test_the_leader_of_the_shares_topic_is_away(
     kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner, replicas: int
 ) -> None:
     """With replicas, the proxies share again while the broker is away; without, when it is back."""
@@ -75,7 +110,7 @@ def test_the_leader_of_the_shares_topic_is_killed(
     make_topic(
         kafka,
         shares,
-        on=[[3, 1, 2][:replicas]],
+        on=[[3, 2, 1][:replicas]],
         message_timestamp_type="LogAppendTime",
         cleanup_policy=policy,
     )
@@ -89,27 +124,20 @@ def test_the_leader_of_the_shares_topic_is_killed(
             wait_until(lambda: time.time() > settled, "a steady flow", 60)
             # They keep these parts while the topic has no leader.
             wait_until(lambda: all(half(share(proxy)) for proxy in proxies), "equal parts", 60)
-            kafka.kill(3)
-            killed = time.time()
-            try:
-                # One proxy may share again before the other one has noticed.
-                noticed: set[ProxyProcess] = set()
-
-                def all_have_noticed(noticed: set[ProxyProcess] = noticed) -> bool:
-                    noticed.update(proxy for proxy in proxies if degraded(proxy))
-                    return noticed == set(proxies)
-
-                wait_until(all_have_noticed, "degraded sharing")
-                if replicas > 1:
-                    all_proxies(proxies, shares_again, "sharing through another leader")
-                    assert leaders(kafka, shares)[0] != 3
-            finally:
-                kafka.start(3)
-            all_proxies(proxies, shares_again, "sharing through a leader")
+            began = time.time()
+            for fault in (hung, killed) if replicas > 1 else (killed,):
+                # Broker 1 leads the producers' topics, so it comes last.
+                leader = leaders(kafka, shares)[0]
+                with fault(kafka, leader):
+                    all_notice(proxies)
+                    if replicas > 1:
+                        all_proxies(proxies, shares_again, "sharing through another leader")
+                        assert leaders(kafka, shares)[0] != leader
+                all_proxies(proxies, shares_again, "sharing through a leader")
             shared = time.time()
             wait_until(lambda: all(half(share(proxy)) for proxy in proxies), "equal parts", 60)
         wait_until(lambda: share(proxies[0]) > 0.9, "the whole limit for the proxy that has the demand", 60)
-    away = shared - killed
-    rates = [appended(kafka, topic, killed, shared) for topic in topics]
+    away = shared - began
+    rates = [appended(kafka, topic, began, shared) for topic in topics]
     assert 0.8 <= sum(rates) <= 1.05 + LATE / away, (rates, away)
     assert describe_topic(kafka.port(1), shares).partitions[0].replica_nodes[0] == 3
