@@ -28,6 +28,8 @@ LEADER_SECONDS: Final = 2.0
 """The timeout of that request. Sharing is degraded by then (DEGRADED_SECONDS), and to connect anew takes some
 tenths of a second.
 """
+CATCH_UP_SECONDS: Final = 0.1
+"""The longest wait for records until those that are there are read. There may be none."""
 REQUEST_SECONDS: Final = 5.0
 """Timeout of the other requests to the cluster."""
 CLOSE_SECONDS: Final = 1.0
@@ -138,7 +140,7 @@ class SharesTopic:
             self.unsent = 0
             self._set_read_problem("")
             while True:
-                if not await self._read(consumer, see):
+                if not await self._read(consumer, see, READ_SECONDS):
                     # Not even an own heartbeat has come: aiokafka waits forever for a topic that is gone.
                     async with asyncio.timeout(LEADER_SECONDS):
                         await consumer.end_offsets([self._partition])
@@ -182,13 +184,13 @@ class SharesTopic:
 
         # The last offsets of a log may be markers of transactions, which no consumer gets.
         while not is_there() and time() - read_at < REQUEST_SECONDS:
-            if await self._read(consumer, see):
+            if await self._read(consumer, see, CATCH_UP_SECONDS):
                 read_at = time()
 
-    async def _read(self, consumer: Any, see: Callable[[Report, int, int], None]) -> int:
-        """Read the next records, waiting up to READ_SECONDS for them. Returns their number."""
+    async def _read(self, consumer: Any, see: Callable[[Report, int, int], None], seconds: float) -> int:
+        """Read the next records, waiting up to `seconds` for them. Returns their number."""
         batches = await consumer.getmany(
-            self._partition, timeout_ms=int(READ_SECONDS * 1000), max_records=RECORDS_AT_A_TIME
+            self._partition, timeout_ms=int(seconds * 1000), max_records=RECORDS_AT_A_TIME
         )
         records = batches.get(self._partition, [])
         now = asyncio.get_running_loop().time()
@@ -254,18 +256,19 @@ class SharesTopic:
             self._tasks.start(self._send(self._producer, key, value))
 
     async def _send(self, producer: Any, key: bytes, value: bytes) -> None:
+        problem = ""
         try:
             await producer.send_and_wait(self._partition.topic, value, key, partition=0)
         except TopicAuthorizationFailedError:
-            self._set_write_problem(self._may_not("write to", "Describe, Read and Write"))
+            problem = self._may_not("write to", "Describe, Read and Write")
         except KafkaError as error:
-            self._set_write_problem(f"cannot write to it: {error!s}")
-        else:
-            self._set_write_problem("")
+            problem = f"cannot write to it: {error!s}"
         finally:
-            # A producer whose topic was deleted may keep its reports for as long as it runs.
+            # A producer that was abandoned may keep its reports for as long as it runs, and fails with them
+            # when the topic can be written again.
             if producer is self._producer:
                 self.unsent -= 1
+                self._set_write_problem(problem)
 
     async def close(self) -> None:
         """Write what was appended, and close the connections."""

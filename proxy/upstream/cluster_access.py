@@ -51,8 +51,11 @@ class ClusterAccess:
             self.failed.add(address)
 
     def for_aiokafka(self) -> dict[str, Any]:
-        """The same, as keyword arguments for aiokafka's clients."""
-        servers = [join_address(host, port) for host, port in self.addresses]
+        """The same, as keyword arguments for aiokafka's clients. These try the addresses in random order, and
+        wait for each, so they get only those that have not failed, if there are any.
+        """
+        addresses = [address for address in self.addresses if address not in self.failed] or self.addresses
+        servers = [join_address(host, port) for host, port in addresses]
         # aiokafka raises ValueError for a host that cannot be one, and a broker may name any.
         valid = [server for server in servers if is_address(server)]
         return {"bootstrap_servers": valid, **self.access.for_aiokafka()}

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
+from aiokafka.errors import RequestTimedOutError
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.sharing.reports import Report
@@ -184,6 +185,25 @@ async def test_reports_for_a_topic_that_was_deleted_leave_room_for_those_for_the
         await reached(lambda: follower.begun_anew == 1 and not topic.problem, "the new topic")
         topic.append(report(2))
         await reached(lambda: follower.seen[-1] == (2, 0, TIME_MS), "its first report")
+
+
+async def test_what_a_producer_that_was_abandoned_cannot_write_is_no_problem(follower: Follower) -> None:
+    failed = asyncio.Event()
+
+    class Abandoned:
+        async def send_and_wait(self, *_: object, **__: object) -> None:
+            failed.set()
+            raise RequestTimedOutError
+
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        topic = follower.follow(broker)
+        await reached(lambda: topic.writable, "the topic is followed")
+        for number in (1, 2):
+            topic.append(report(number))
+        await topic._send(Abandoned(), b"", b"")
+        assert failed.is_set()
+        assert not topic.problem
+        await reached(lambda: topic.unsent == 0, "its own reports")
 
 
 async def test_a_write_that_fails_is_a_problem_until_one_succeeds(follower: Follower) -> None:

@@ -38,7 +38,9 @@ async def test_brokers_that_failed_are_tried_last_by_all_parts_until_they_respon
         assert cluster.addresses == [closed, open_]
         (await cluster.connect([open_])).close()
         assert part.addresses == [open_, other, closed]
-        assert cluster.for_aiokafka()["bootstrap_servers"][0] == f"127.0.0.1:{open_[1]}"
+        assert cluster.for_aiokafka()["bootstrap_servers"] == [f"127.0.0.1:{open_[1]}"], "it shuffles them"
+        part.note_failure(open_)
+        assert len(part.for_aiokafka()["bootstrap_servers"]) == 3, "all, because all have failed"
 
 
 async def test_addresses_that_a_hostile_broker_makes_up_do_not_add_up() -> None:
