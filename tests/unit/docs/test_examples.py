@@ -1,4 +1,6 @@
-"""Every YAML block of the pages is a configuration that the proxy takes; all its commands there parse."""
+"""Every YAML block of the pages is a configuration that the proxy takes, the Python block is a callback of
+quotas, and all commands of the proxy and of the pipeline parse.
+"""
 
 import re
 import shlex
@@ -9,7 +11,10 @@ import click
 import pytest
 import yaml
 
-from proxy.cli.main import main
+from pipeline.cli.main import main as quota_pipeline
+from proxy.cli.main import main as quota_proxy
+from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota_callback import load_callback
 from tests.support.pages import PAGES, ROOT, blocks, shell_lines
 from tests.support.process.settings import load_settings
 
@@ -25,7 +30,8 @@ OTHERS = ("apiVersion:", "receivers:")
 """Begin the files of Kubernetes and of the OpenTelemetry Collector."""
 VALUES = "# values"
 """Begins the values of the Helm chart."""
-COMMAND = re.compile(r"^(?:[\w./-]*/)?quota-proxy (?=\w)")
+COMMANDS: dict[str, click.Command] = {"quota-proxy": quota_proxy, "quota-pipeline": quota_pipeline}
+COMMAND = re.compile(rf"^(?:[\w./-]*/)?({'|'.join(COMMANDS)}) (?=\w)")
 
 
 def of_language(*languages: str) -> list[Any]:
@@ -58,7 +64,7 @@ def commands() -> list[Any]:
             if command is not None:
                 words = shlex.split(line[command.end() :], comments=True)
                 words = [PLACEHOLDERS.get(word, word) for word in words]
-                found.append(pytest.param(words, id=f"{page.name}: {' '.join(words)}"))
+                found.append(pytest.param(command[1], words, id=f"{page.name}: {' '.join(words)}"))
     return found
 
 
@@ -73,13 +79,27 @@ def parse(command: click.Command, name: str, words: list[str], parent: click.Con
         parse(subcommand, subname, rest, context)
 
 
-@pytest.mark.parametrize("words", commands())
-def test_command_parses(words: list[str]) -> None:
-    parse(main, "quota-proxy", words)
+@pytest.mark.parametrize(("name", "words"), commands())
+def test_command_parses(name: str, words: list[str]) -> None:
+    parse(COMMANDS[name], name, words)
+
+
+def test_the_callback_of_the_page_chooses_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [text] = [text for language, text in blocks(ROOT / "docs/quota-callback.md") if language == "python"]
+    (tmp_path / "rules_of_the_page.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    callback = load_callback("rules_of_the_page:Tiers", "closed")
+    limits = {
+        (user, topic): found.limit
+        for user, topic in [("gold-alice", ""), ("bob", "orders"), ("bob", "others")]
+        if (found := callback.find("producer_byte_rate", user, "", 0.0, topic, 3 if topic else -1))
+    }
+    assert limits == {("gold-alice", ""): 50e6, ("bob", "orders"): 1e6, ("bob", "others"): UNLIMITED}
 
 
 def test_examples_are_found() -> None:
     assert len(of_language("yaml")) > 10
-    assert len(commands()) > 5
+    assert {each.values[0] for each in commands()} == set(COMMANDS)
+    assert len(commands()) > 30
     with pytest.raises(click.UsageError):
-        parse(main, "quota-proxy", ["check", "--confg", "x"])
+        parse(quota_proxy, "quota-proxy", ["check", "--confg", "x"])
