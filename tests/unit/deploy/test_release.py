@@ -1,6 +1,8 @@
 """The release workflow is valid YAML, builds what there is, and gives no job more rights than it needs."""
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +22,19 @@ def test_wheels_are_built_for_each_supported_python() -> None:
     recipe = settings["tool"]["cibuildwheel"]
     assert recipe["build"] == [f"cp3{minor}-*" for minor in minors]
     assert recipe["environment"] == {"QUOTA_PROXY_BUILD": "require"}
+
+
+def test_the_wheels_name_the_repository_that_releases_them(tmp_path: Path) -> None:
+    """pyproject.toml does not, for a copy of the repository would name another one."""
+    [script] = [
+        step["run"] for step in FLOW["jobs"]["wheels"]["steps"] if "pyproject.toml" in step.get("run", "")
+    ]
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    names = {"GITHUB_SERVER_URL": "https://git.example.com", "GITHUB_REPOSITORY": "team/quota-proxy"}
+    subprocess.run(["bash", "-ec", script], cwd=tmp_path, env=names, check=True)
+    before, after = (tomllib.loads((each / "pyproject.toml").read_text()) for each in (ROOT, tmp_path))
+    assert after["project"].pop("urls") == {"Source": "https://git.example.com/team/quota-proxy"}
+    assert after == before
 
 
 def test_the_images_are_those_of_the_repository() -> None:
