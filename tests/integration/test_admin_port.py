@@ -250,6 +250,7 @@ def test_a_quota_is_set_explained_and_returned_to_the_file(
     assert f"producer.byte.rate: 9 of topic {topic}" in printed.splitlines()
     assert change({"entity": {"topic": topic}, "back_to_file": True})[0] == 200
     wait_until(lambda: explained(topic=topic)["producer.byte.rate"] == "5", "the file's value again")
+    assert change({"entity": {"topic": topic}, "values": {"producer.byte.rate": None}})[0] == 200
     # A worker that does not reply in time does not count.
     wait_until(lambda: json.loads(proxy.get("/api/overview")[1])["workers"] == workers, "all workers")
     command = [COMMAND, "quotas", "log", "--bootstrap", proxy.bootstrap, "--topic", f"admin-store-{workers}"]
@@ -258,4 +259,5 @@ def test_a_quota_is_set_explained_and_returned_to_the_file(
     )
     entries = [json.loads(line) for line in log.stdout.splitlines()]
     assert {(entry["by"], entry["address"]) for entry in entries} == {("admin-port", HOST)}
-    assert len(entries) == 3
+    removals = [entry["overrides_file"] for entry in entries if entry["value"] is None]
+    assert (len(entries), removals) == (4, [False, True])

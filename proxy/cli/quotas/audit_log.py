@@ -2,9 +2,9 @@
 
 A record's key is JSON `{"kind": "client-quota", "entity": {...}, "name": QUOTA}`, with `"temporary": true` if
 the quota has an expiry; its value is
-`{"v": 1, "value": NUMBER|null, "expires_at_ms", "by", "client_id", "from", "at_ms"}`. For kind "config",
-configs of topics and brokers, the entity is `{"topic": NAME|null}` or `{"broker": ID|null}`, and the value is
-text. The topic is compacted: of several changes to one quota only the last may be left.
+`{"v": 1, "value": NUMBER|null, "removed", "expires_at_ms", "by", "client_id", "from", "at_ms"}`. For kind
+"config", configs of topics and brokers, the entity is `{"topic": NAME|null}` or `{"broker": ID|null}`, and
+the value is text. The topic is compacted: of several changes to one quota only the last may be left.
 """
 
 import asyncio
@@ -53,6 +53,9 @@ class AuditEntry:
     entity: Entity | None
     name: str
     value: object
+    overrides_file: bool
+    """Whether a removal overrides the value of the configuration file; otherwise the file's value applies, if
+    there is one."""
     temporary: bool
     expires_at_ms: int | None
 
@@ -118,6 +121,7 @@ def _entry(what: dict[str, Any], how: dict[str, Any], timestamp_ms: int) -> Audi
         entity=entity,
         name=name,
         value=how.get("value"),
+        overrides_file=bool(how.get("removed")),
         temporary=bool(what.get("temporary")),
         expires_at_ms=None if expires_at_ms is None else int(expires_at_ms),
     )

@@ -75,7 +75,9 @@ def _show_value(entry: "AuditEntry") -> str:
     value = entry.value
     if entry.temporary and entry.expires_at_ms is None:
         return "temporary value ended"
-    shown = "removed" if value is None else json.dumps(value, ensure_ascii=False)
+    shown = json.dumps(value, ensure_ascii=False)
+    if value is None:
+        shown = "removed, overriding the file" if entry.overrides_file else "removed"
     if isinstance(value, str):
         shown = show_name(value)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):

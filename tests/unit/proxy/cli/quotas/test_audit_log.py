@@ -9,6 +9,8 @@ from kio.schema.errors import ErrorCode
 from proxy.cli.quotas import audit_log
 from proxy.cli.quotas.audit_log import AuditEntry, TopicMissing, parse, read_log
 from proxy.errors import UpstreamUnavailable
+from proxy.quota.identity import QuotaEntity
+from proxy.store.records import Place, Setting, encode
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.api_keys import FETCH
 from tests.support.messages.requests import LIST_OFFSETS
@@ -33,6 +35,7 @@ ENTRY = AuditEntry(
     entity=(("user", "alice"), ("client-id", None)),
     name="producer_byte_rate",
     value=1048576.0,
+    overrides_file=False,
     temporary=False,
     expires_at_ms=None,
 )
@@ -55,6 +58,14 @@ def test_a_temporary_quota() -> None:
     entry = record({**KEY, "temporary": True}, {**VALUE, "expires_at_ms": 1_796_040_000_001})
     assert entry is not None
     assert (entry.temporary, entry.expires_at_ms) == (True, 1_796_040_000_001)
+
+
+@pytest.mark.parametrize("overrides", [True, False])
+def test_a_removal_of_the_store_says_whether_it_overrides_the_file(overrides: bool) -> None:
+    setting = Setting(value=None, removed=overrides, by="admin", client_id="c", origin="10.0.0.7", at_ms=1)
+    entry = parse(*encode(Place(QuotaEntity("alice", None), "producer_byte_rate"), setting), 5)
+    assert entry is not None
+    assert (entry.value, entry.overrides_file) == (None, overrides)
 
 
 def test_removals_by_value_and_by_tombstone() -> None:

@@ -24,6 +24,7 @@ def test_row_has_the_fields_of_the_entry() -> None:
     ("change", "shown"),
     [
         ({"value": None}, "removed"),
+        ({"value": None, "overrides_file": True}, "removed, overriding the file"),
         ({"value": "0:1,1:2"}, '"0:1,1:2"'),
         ({"value": "1048576"}, "1048576"),
         ({"value": ""}, '""'),
