@@ -6,6 +6,7 @@ of a field that lies in two pieces. It skips record batches without touching the
 `native` is an int of 64 bits, which compiled code keeps as the processor does; no field of Kafka's is longer.
 """
 
+import re
 from typing import Final, final
 
 from mypy_extensions import i64 as native
@@ -18,6 +19,9 @@ MAX_TAGS: Final = 64
 """Tagged fields of one structure. Kafka's have ten at most; a client may send millions, of two bytes each."""
 NOTHING: Final[list[bytes]] = []
 """No pieces; never changed."""
+SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+"""A surrogate in UTF-8's scheme, or its first two bytes: Python replaces each of their bytes."""
+REPLACED: Final = "\ufffd".encode()
 
 
 @final
@@ -358,8 +362,10 @@ def u32_at(data: bytes, at: native) -> native:
 
 
 def text(raw: bytes) -> str:
-    """Decode UTF-8, the encoding of Kafka's strings. Raises Malformed."""
+    """Decode UTF-8, the encoding of Kafka's strings. As in Kafka, U+FFFD replaces bytes that are not UTF-8:
+    one for each longest part of a character, and one for a whole surrogate, as Java has it.
+    """
     try:
         return raw.decode()
-    except UnicodeDecodeError as error:
-        raise Malformed(f"a string is not UTF-8: {error.reason}") from error
+    except UnicodeDecodeError:
+        return SURROGATE.sub(REPLACED, raw).decode(errors="replace")

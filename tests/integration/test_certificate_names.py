@@ -8,7 +8,7 @@ import pytest
 from proxy.security.der import BadCertificate, read_name, read_values
 from proxy.security.distinguished_name import spell
 from proxy.security.mapping_rules import MappingRules, NoMatchingRule
-from tests.support.kafka.java_source import run_java
+from tests.support.kafka.tool_server import run_java
 from tests.support.messages.certificate_names import name
 
 pytestmark = pytest.mark.kafka

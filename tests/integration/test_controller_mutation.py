@@ -15,8 +15,8 @@ from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.admin_requests import alter, ask, describe
-from tests.support.kafka.java_source import run_java
 from tests.support.kafka.raw_client import RawClient
+from tests.support.kafka.tool_server import run_java
 from tests.support.kafka.topics import make_topic
 from tests.support.messages.mutations import (
     create_partitions,

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.kafka.java_source import run_java
+from tests.support.kafka.tool_server import run_java
 from tests.support.stories.debt_attacks import CONSUMERS, LIMIT, PRODUCERS, SECONDS, STARVED_SIZES, TICK
 
 pytestmark = pytest.mark.kafka

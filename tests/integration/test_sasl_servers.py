@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from proxy.relay.login.sasl import UNREADABLE
-from tests.support.kafka.java_source import run_java
+from tests.support.kafka.tool_server import run_java
 from tests.support.messages.login_messages import KEY, name_in, oauthbearer, plain, scram
 
 pytestmark = pytest.mark.kafka

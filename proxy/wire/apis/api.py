@@ -69,7 +69,7 @@ class RequestHeader:
         self.api_version: Final = api_version
         self.correlation_id: Final = correlation_id
         self.raw_client_id: Final = raw_client_id
-        """The bytes of client_id, which are UTF-8 if the client is not faulty."""
+        """The bytes of client_id, which are UTF-8 unless the client is faulty."""
 
     @property
     def size(self) -> int:

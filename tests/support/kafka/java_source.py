@@ -9,8 +9,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-import pytest
-
 from proxy.demo import kafka_distribution
 from proxy.demo.kafka_distribution import KafkaDistribution
 from proxy.demo.kafka_tools import JVM_FLAGS
@@ -22,27 +20,15 @@ _CLASSES: Final = Path(__file__).parents[3] / "build" / "java"
 _FLAGS: Final = (*JVM_FLAGS, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 
-def run_java(name: str, *arguments: str, given: str | None = None) -> list[str]:
-    """Return the lines that tests/support/kafka/java/NAME.java prints. Skip the test if Java has no compiler.
-
-    `given`: its standard input.
-    """
-    if not compiles():
-        pytest.skip("this Java cannot compile: a JDK is needed")
-    command = java_command(name, kafka_distribution.ensure(), *arguments)
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.returncode == 0, f"{name} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
-    return done.stdout.splitlines()
-
-
 def java_command(name: str, distribution: KafkaDistribution, *arguments: str) -> list[str]:
     """The command line that runs a program with the jars of this version of Kafka."""
-    classes = _compiled(_FOLDER / f"{name}.java", distribution)
+    classes = compiled(name, distribution)
     return distribution.command(name, *arguments, jvm_flags=_FLAGS, classes=classes)
 
 
-def _compiled(source: Path, distribution: KafkaDistribution) -> Path:
+def compiled(name: str, distribution: KafkaDistribution) -> Path:
     """Compile a program unless this has been done, and return the folder of its classes."""
+    source = _FOLDER / f"{name}.java"
     fits = source.read_bytes() + f"{distribution.folder.name} {distribution.java.version}".encode()
     classes = _CLASSES / f"{source.stem}-{hashlib.sha256(fits).hexdigest()[:16]}"
     if not classes.exists():

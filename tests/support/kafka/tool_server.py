@@ -1,4 +1,4 @@
-"""Kafka's tools in one JVM that stays, which saves the start of a JVM for each tool."""
+"""Kafka's tools, and the programs in java/, in one JVM that stays: it starts longer than most of them run."""
 
 import struct
 import subprocess
@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import IO, Any, Final
 
+import pytest
+
 from proxy.demo import kafka_distribution
 from proxy.demo.children import Children, reap
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.kafka_tools import KafkaToolFailed, class_of
-from tests.support.kafka.java_source import compiles, java_command
+from tests.support.kafka.java_source import SECONDS, compiled, compiles, java_command
 
 _COUNT: Final = struct.Struct(">i")
 _LENGTH: Final = struct.Struct(">H")
@@ -37,19 +39,32 @@ class ToolServer:
         if not self._busy.acquire(blocking=False):
             return None
         try:
-            command = [class_of(tool, self._version), *arguments]
-            with ThreadPoolExecutor(1) as pool:
-                running = pool.submit(_exchange, self._jvm(), command, given.encode())
-                try:
-                    status, output, errors = running.result(timeout)
-                except BaseException as error:
-                    self.close()
-                    if isinstance(error, TimeoutError):
-                        raise subprocess.TimeoutExpired([tool, *arguments], timeout) from None
-                    raise
-            return subprocess.CompletedProcess([tool, *arguments], status, output.decode(), errors.decode())
+            return self._run("", class_of(tool, self._version), arguments, given, timeout)
         finally:
             self._busy.release()
+
+    def run_program(
+        self, name: str, arguments: Sequence[str], given: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run java/NAME.java to its end."""
+        folder = compiled(name, kafka_distribution.ensure(self._version))
+        with self._busy:
+            return self._run(str(folder), name, arguments, given, SECONDS)
+
+    def _run(
+        self, folder: str, class_name: str, arguments: Sequence[str], given: str, timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        command = [folder, class_name, *arguments]
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(_exchange, self._jvm(), command, given.encode())
+            try:
+                status, output, errors = running.result(timeout)
+            except BaseException as error:
+                self.close()
+                if isinstance(error, TimeoutError):
+                    raise subprocess.TimeoutExpired(command, timeout) from None
+                raise
+        return subprocess.CompletedProcess(command, status, output.decode(), errors.decode())
 
     def _jvm(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
@@ -100,6 +115,18 @@ def _exactly(stream: IO[bytes], size: int) -> bytes:
 def tool_server(version: str) -> ToolServer:
     """The server of this process for the tools of a version."""
     return ToolServer(version)
+
+
+def run_java(name: str, *arguments: str, given: str = "") -> list[str]:
+    """Return the lines that java/NAME.java prints. Skip the test if Java has no compiler.
+
+    `given`: its standard input.
+    """
+    if not compiles():
+        pytest.skip("this Java cannot compile: a JDK is needed")
+    done = tool_server(kafka_distribution.DEFAULT_VERSION).run_program(name, arguments, given)
+    assert done.returncode == 0, f"{name} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout.splitlines()
 
 
 class ServedKafka(EmbeddedKafka):

@@ -10,32 +10,37 @@ import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Runs Kafka's tools, one after the other in this JVM. A tool's exit ends the tool and not the JVM, what it does at
- * the end of its JVM is done then, and its static fields are new each time.
+ * Runs Kafka's tools and the programs of this folder, one after the other in this JVM. A tool's exit ends the tool
+ * and not the JVM, what it does at the end of its JVM is done then, and its static fields are new each time.
  *
- * <p>Reads requests from standard input: the number of strings, the strings (the class, its arguments), and the
- * length and the bytes of the tool's standard input. Writes a response for each to standard output: the exit
- * status, and the length and the bytes of the tool's standard output, and of its standard error.
+ * <p>Reads requests from standard input: the number of strings, the strings (the folder of a program's classes, empty
+ * for a tool; the class; its arguments), and the length and the bytes of the tool's standard input. Writes a response
+ * for each to standard output: the exit status, and the length and the bytes of the tool's standard output, and of
+ * its standard error.
  */
 public class ToolServer {
     private static final List<String> TOOLS = List.of("org.apache.kafka.tools.", "kafka.tools.", "kafka.admin.");
     private static final Switch OUTPUT = new Switch();
     private static final Switch ERRORS = new Switch();
 
-    /** Loads the tools' own classes anew, and takes all others from the JVM. */
+    /** Loads the tools' or the program's own classes anew, and takes all others from the JVM. */
     private static final class ToolLoader extends URLClassLoader {
-        ToolLoader() throws IOException {
-            super(jars(), ToolServer.class.getClassLoader());
+        ToolLoader(String folder) throws IOException {
+            super(places(folder), ToolServer.class.getClassLoader());
         }
 
-        private static URL[] jars() throws IOException {
+        private static URL[] places(String folder) throws IOException {
             List<URL> jars = new ArrayList<>();
+            if (!folder.isEmpty()) {
+                jars.add(Path.of(folder).toUri().toURL());
+            }
             for (String jar : System.getProperty("java.class.path").split(File.pathSeparator)) {
                 if (new File(jar).getName().matches("kafka(-tools|_2\\.\\d+)-[0-9.]+\\.jar")) {
                     jars.add(new File(jar).toURI().toURL());
@@ -46,7 +51,8 @@ public class ToolServer {
 
         @Override
         protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
-            if (TOOLS.stream().noneMatch(name::startsWith)) {
+            boolean program = name.indexOf('.') < 0;
+            if (!program && TOOLS.stream().noneMatch(name::startsWith)) {
                 return super.loadClass(name, resolve);
             }
             synchronized (getClassLoadingLock(name)) {
@@ -112,13 +118,13 @@ public class ToolServer {
         }
 
         /** Runs the tool, and returns its exit status. */
-        int run(String name, String[] arguments, byte[] input) throws IOException {
+        int run(String folder, String name, String[] arguments, byte[] input) throws IOException {
             Exit.setExitProcedure(this::end);
             Exit.setHaltProcedure(this::end);
             Exit.setShutdownHookAdder((called, hook) -> hooks.add(hook));
             System.setIn(new ByteArrayInputStream(input));
             print(output, errors);
-            try (ToolLoader loader = new ToolLoader()) {
+            try (ToolLoader loader = new ToolLoader(folder)) {
                 Thread.currentThread().setContextClassLoader(loader);
                 try {
                     loader.loadClass(name).getMethod("main", String[].class).invoke(null, (Object) arguments);
@@ -159,7 +165,8 @@ public class ToolServer {
             }
             byte[] input = requests.readNBytes(requests.readInt());
             Run run = new Run();
-            responses.writeInt(run.run(command[0], Arrays.copyOfRange(command, 1, command.length), input));
+            String[] arguments = Arrays.copyOfRange(command, 2, command.length);
+            responses.writeInt(run.run(command[0], command[1], arguments, input));
             for (ByteArrayOutputStream written : List.of(run.output, run.errors)) {
                 responses.writeInt(written.size());
                 written.writeTo(responses);

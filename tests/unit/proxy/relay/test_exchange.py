@@ -5,7 +5,6 @@ from proxy.quota.identity import Identity
 from proxy.quota.usage import UsageLedger
 from proxy.relay.counters.traffic import Bytes, Traffic
 from proxy.relay.exchange import Client, Exchange, local_exchange, new_client
-from proxy.wire.errors import Malformed
 
 
 def test_an_exchange_starts_without_a_response_or_a_wait():
@@ -30,9 +29,13 @@ def test_a_long_client_id_is_nowhere_kept_whole():
     assert list(traffic.clients) == [("u", client.client_id)]
 
 
-def test_a_long_client_id_that_is_not_utf_8_is_malformed():
-    with pytest.raises(Malformed):
-        new_client(Identity("u", "", "a"), b"c" * 300 + b"\xff", Traffic(), 1)
+@pytest.mark.parametrize("prefix", [b"", b"c" * 300], ids=["short", "long"])
+def test_client_ids_that_kafka_decodes_to_one_text_are_one_client(prefix):
+    traffic = Traffic()
+    for raw in (b"\xff", b"\xc3", b"\xed\xa0\x80"):
+        client = new_client(Identity("u", "", "a"), prefix + raw, traffic, 1)
+        assert client.client_id == represented(prefix.decode() + "\ufffd")
+    assert len(traffic.clients) == 1
 
 
 def test_overlapping_waits_count_once():
