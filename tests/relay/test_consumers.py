@@ -347,6 +347,24 @@ def test_a_share_fetch_asks_for_no_records_while_there_is_a_debt():
     story.at(8.9).to_broker(share_fetch(1, max_records=0, max_wait_seconds=0.0))
 
 
+DENIED = {
+    "a fetch on each of many connections": lambda number: rude(
+        denied=True, pause=SECONDS, starts_at=number / 50
+    ),
+    "fetches without a pause": lambda number: rude(denied=True, starts_at=number / 50),
+}
+
+
+@pytest.mark.parametrize("config", [OF_PARTITIONS, OF_TOPICS])
+@pytest.mark.parametrize("attack", DENIED)
+def test_who_may_not_read_a_partition_that_is_omitted_delays_nobody(attack, config):
+    """Only the broker knows who may read it."""
+    reader = Consumer(sessions=True)
+    rest = [DENIED[attack](number) for number in range(500 if "many" in attack else 30)]
+    World(engine({}, resources=omitting(configs=config)), [reader, *rest]).run(12.0)
+    assert reader.got > 0.95 * QUOTA * 12.0
+
+
 def test_consumers_of_a_partition_that_is_omitted_share_its_limit():
     """Also one that takes half a second to fetch again."""
     consumers = [Consumer(), Consumer(sessions=True), Consumer(pause=0.4), rude()]

@@ -8,6 +8,9 @@ The line is ordered as in start-time fair queueing: each connection's next fetch
 ended, in bytes, so connections get equal parts of the limit whatever the sizes of their batches. A connection
 that is new goes to the end of the line, so no client gains by reconnecting. A connection whose last response
 has put the bucket into debt is in the line before its next fetch arrives, for as long as it is muted.
+
+Anybody can fetch a partition, and only the broker knows who may read it. So all connections that have not got
+records yet delay one that has got some by no more than one fetch: see before().
 """
 
 from typing import Final, final
@@ -27,7 +30,18 @@ FIRST_WEIGHT: Final = 0.125
 class Ticket:
     """A connection's place: first in the queue, then, from grant() to renew(), among the reservations."""
 
-    __slots__ = ("after", "before", "granted", "in_line", "queue", "reserves", "size", "start", "until")
+    __slots__ = (
+        "after",
+        "before",
+        "granted",
+        "in_line",
+        "queue",
+        "reads",
+        "reserves",
+        "size",
+        "start",
+        "until",
+    )
 
     def __init__(self, queue: "FetchQueue", start: float) -> None:
         self.queue: Final = queue
@@ -36,6 +50,8 @@ class Ticket:
         self.start = start
         """Its place in the queue: the bytes that the bucket has given to each connection before."""
         self.in_line = False
+        self.reads = False
+        """Whether a response has brought records."""
         self.granted = False
         self.reserves = False
         """Whether its reservation has not ended."""
@@ -50,7 +66,7 @@ class Ticket:
 class FetchQueue:
     """The queue of one bucket. Times are the caller's `now`, on one clock."""
 
-    __slots__ = ("_first", "_last", "_line", "_reserved", "_turn", "first_bytes")
+    __slots__ = ("_first", "_last", "_line", "_reserved", "_reserved_by_new", "_turn", "first_bytes")
 
     def __init__(self) -> None:
         self._first: Ticket | None = None
@@ -62,6 +78,8 @@ class FetchQueue:
         """The start of the last ticket that was granted."""
         self._reserved = 0.0
         """The bytes of the tickets that reserve."""
+        self._reserved_by_new = 0.0
+        """Those of connections that have not got records."""
         self.first_bytes = -1.0
         """The size of connections' first responses, and of all responses to share consumers, as a moving
         average; -1.0 before there is one.
@@ -95,6 +113,8 @@ class FetchQueue:
             self._release(ticket)
         ticket.size = size
         ticket.start += delivered
+        if delivered > 0.0:
+            ticket.reads = True
         ticket.granted = False
 
     def reserved(self, now: float) -> float:
@@ -105,14 +125,27 @@ class FetchQueue:
             ticket = self._first
         return self._reserved
 
+    def before(self, ticket: Ticket, now: float) -> float:
+        """The bytes that are reserved, or are for connections ahead of this one. If it has got records, those
+        that have not count as one fetch of its size at most.
+        """
+        reserved = self.reserved(now)
+        ahead, ahead_new = self._ahead(ticket, now)
+        new = self._reserved_by_new + ahead_new
+        excess = new - ticket.size
+        return reserved + ahead - excess if ticket.reads and excess > 0.0 else reserved + ahead
+
     def ahead(self, ticket: Ticket | None, now: float) -> float:
         """The bytes for the connections ahead of this one; None: for all in the queue."""
+        return 0.0 if not self._line else self._ahead(ticket, now)[0]
+
+    def _ahead(self, ticket: Ticket | None, now: float) -> tuple[float, float]:
+        """The result of ahead(), and how much of it is for connections that have not got records."""
         line = self._line
-        if not line:
-            return 0.0
         gone: list[Ticket] = []
         counted = 0
         size = 0.0
+        new = 0.0
         for other in line:
             if other is ticket:
                 break
@@ -123,12 +156,15 @@ class FetchQueue:
                 break
             counted += 1
             size += other.size
+            if not other.reads:
+                new += other.size
             if counted == COUNTED_AT_MOST:
                 size *= len(line) / COUNTED_AT_MOST
+                new *= len(line) / COUNTED_AT_MOST
                 break
         for other in gone:
             self._leave(other)
-        return size
+        return size, new
 
     def wait(self, ticket: Ticket, until: float) -> None:
         """Put a ticket into the queue, or let it keep its place, until this time."""
@@ -166,6 +202,8 @@ class FetchQueue:
             ticket.before = last
         self._last = ticket
         self._reserved += ticket.size
+        if not ticket.reads:
+            self._reserved_by_new += ticket.size
 
     def end(self, ticket: Ticket) -> float:
         """Give up a place or a reservation; return the bytes that were still reserved."""
@@ -179,7 +217,7 @@ class FetchQueue:
         if ticket is self._first and ticket is self._last:
             # Nearly always it is the only reservation, because one connection fetches a partition.
             self._first = self._last = None
-            self._reserved = 0.0
+            self._reserved = self._reserved_by_new = 0.0
             ticket.reserves = False
             return
         before, after = ticket.before, ticket.after
@@ -194,6 +232,8 @@ class FetchQueue:
         ticket.before = ticket.after = None
         ticket.reserves = False
         self._reserved = 0.0 if self._first is None else self._reserved - ticket.size
+        if not ticket.reads:
+            self._reserved_by_new -= ticket.size
 
     def first_response(self, size: float, assumed: float) -> None:
         """Note the size of a response for `first_bytes`; `assumed` is the average before there was any."""

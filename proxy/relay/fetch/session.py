@@ -250,15 +250,15 @@ class FetchSession:
         """The number of partitions that a quota may omit: a consumer's plan has all of them."""
         return len(self._candidates)
 
-    def plan(self, now: float) -> FetchPlan:
-        """Ask the quotas which partitions to omit."""
+    def plan(self, now: float, answer_at: float) -> FetchPlan:
+        """Ask the quotas which partitions to omit from a fetch, which has its response by `answer_at`."""
         self._reclassify()
         if self._plans is not None:
             any_items = len(self._candidates) > 0
             return self._plans.plan(self._engine, self._who, now, any_items=any_items)
         items = [partition.item for partition in self._candidates.values() if partition.item is not None]
         turn = self._turn % len(items) if items else 0
-        plan = ConsumerPlan(items[turn:] + items[:turn])
+        plan = ConsumerPlan(items[turn:] + items[:turn], answer_at)
         if items:
             self._engine.plan_consumer_fetch(plan, self._who, now)
         if plan.omitted:

@@ -279,7 +279,7 @@ class FetchSessions:
                 fetch.wake_at = turn_at
                 return WAIT
             self._turn = None
-        plan = session.plan(now)
+        plan = session.plan(now, fetch.answer_at)
         pause = session.planned * PAUSE_SECONDS_PER_PARTITION if session.replica_id < 0 else 0.0
         self._plan_at = now + pause if pause >= LEAST_WAIT_SECONDS else 0.0
         rewrite = SessionRewrite(self, session, fetch.request)

@@ -64,6 +64,8 @@ class Consumer:
     honest: bool = True
     """Whether it waits for throttle_time_ms."""
     sessions: bool = False
+    denied: bool = False
+    """Whether the broker rejects its fetches."""
     alternates: bool = False
     """Whether the leader epoch of each fetch differs from that of the one before."""
     starts_at: float = 0.0
@@ -138,15 +140,17 @@ def _read_request(version: int, frame: bytes) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _response(version: int, partition: int, batch: int, batches: int, session_id: int) -> bytes:
+def _response(
+    version: int, partition: int, batch: int, batches: int, session_id: int, denied: bool = False
+) -> bytes:
     """A Fetch response with correlation id 0."""
     message_type = response_type(FETCH, version)
     topic = message_type.__annotations__["responses"].__args__[0]
     made = topic.__annotations__["partitions"].__args__[0]
     told = made(
         partition_index=partition,
-        error_code=ErrorCode.none,
-        high_watermark=1 << 30,
+        error_code=ErrorCode.topic_authorization_failed if denied else ErrorCode.none,
+        high_watermark=-1 if denied else 1 << 30,
         aborted_transactions=None,
         records=record_batch(batch) * batches,
     )
@@ -236,6 +240,9 @@ class Connection:
             return
         version = self.consumer.version
         request = _read_request(version, frame[:8] + bytes(4) + frame[12:])
+        if self.consumer.denied:
+            self._respond(int.from_bytes(frame[8:12], "big"), request, 0)
+            return
         log = self.consumer.log
         wait = request.max_wait.total_seconds()
         if log.available < log.batch and self.world.now - since < wait:
@@ -257,7 +264,8 @@ class Connection:
         log = self.consumer.log
         in_session = getattr(request, "session_epoch", FINAL) != FINAL
         session_id = 4711 if in_session else NO_SESSION
-        found = _response(self.consumer.version, log.partition, log.batch, size // log.batch, session_id)
+        batches, denied = size // log.batch, self.consumer.denied
+        found = _response(self.consumer.version, log.partition, log.batch, batches, session_id, denied)
         frame = found[:4] + correlation_id.to_bytes(4, "big") + found[8:]
 
         def arrive() -> None:

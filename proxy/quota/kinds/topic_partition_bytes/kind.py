@@ -66,7 +66,7 @@ API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
 PLACE_SECONDS: Final = 0.5
 """A consumer of an omitted partition loses its place in the queue if it does not fetch for this time after
-its turn."""
+its turn, or after the response to its last fetch."""
 
 
 @final
@@ -328,11 +328,11 @@ class TopicPartitionBytes(Quota):
             queue.renew(ticket, float(max(last_bytes, 0)), float(max(last_bytes, 0)))
         item.set_ticket(queue, ticket)
         ticket.size = expected
-        left = tokens_left(bucket, now) - queue.reserved(now) - queue.ahead(ticket, now)
+        left = tokens_left(bucket, now) - queue.before(ticket, now)
         if left < 0.0:
             again = now - left / bucket.limit
             plan.omit(item, again)
-            queue.wait(ticket, again + PLACE_SECONDS)
+            queue.wait(ticket, min(again, plan.answer_at) + PLACE_SECONDS)
             return
         queue.grant(ticket, now)
         plan.bound(item, int(most_bytes(left, expected, bucket.limit) / sharers))

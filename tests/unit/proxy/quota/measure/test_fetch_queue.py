@@ -50,6 +50,23 @@ def test_the_line_is_ordered_by_what_connections_have_got():
     assert (queue.ahead(large, 0.0), queue.waiting) == (0.0, 1)
 
 
+def test_connections_without_records_so_far_count_as_one_fetch_before_others():
+    queue = FetchQueue()
+    reader, other = ticket(10.0), ticket(7.0)
+    for each in (reader, other):
+        queue.renew(each, each.size, 1.0)
+    new = [ticket(8.0) for _ in range(5)]
+    queue.grant(new[0], 0.0)
+    assert queue.before(reader, 0.0) == 8.0, "less than one fetch of the reader"
+    for each in (other, *new[1:]):
+        queue.wait(each, 9.0)
+    queue.wait(reader, 9.0)
+    assert queue.before(reader, 0.0) == 7.0 + 10.0, "one fetch, instead of five that reserve or wait"
+    assert queue.before(ticket(10.0, start=9.0), 0.0) == 8.0 + 7.0 + 4 * 8.0 + 10.0, "for a new one all count"
+    assert queue.end(new[0]) == 8.0
+    assert queue.before(other, 0.0) == 7.0
+
+
 def test_who_does_not_come_back_loses_the_place():
     queue = FetchQueue()
     first, second = ticket(10.0), ticket(10.0)

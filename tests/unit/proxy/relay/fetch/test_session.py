@@ -57,7 +57,7 @@ class Side:
     def next(self, request=None, at=0.0):
         """The request that goes to the broker; None if nothing is left of it."""
         self.session.update(incremental() if request is None else request)
-        plan = self.session.plan(START + at)
+        plan = self.session.plan(START + at, START + at + 0.5)
         return None if self.session.nothing_left(plan) else self.session.incremental()
 
 

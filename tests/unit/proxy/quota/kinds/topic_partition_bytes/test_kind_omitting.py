@@ -4,6 +4,7 @@ import pytest
 
 from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.kinds.topic_partition_bytes.kind import PLACE_SECONDS
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE_ACTION, OMIT
 from proxy.quota.limits.enforcement import OBSERVE, WINDOW
 from proxy.quota.verdict import ALLOW
@@ -106,6 +107,16 @@ def test_who_disconnects_leaves_no_place_in_the_line():
     for each in gone:
         each.items[0].end()
     assert plans_of(made)[0].ask_again_at < 3.5
+
+
+def test_who_does_not_fetch_again_after_its_response_loses_the_place():
+    """However far its turn is away."""
+    made = quota(limits(topics=OMITTING))
+    charge(made, 2000)
+    for item in [each.items[0] for each in plans_of(made, 100)]:
+        made.plan_consumer_fetch(ConsumerPlan([item], answer_at=0.2), WHO, 0.0)
+    assert plans_of(made, now=0.6)[0].ask_again_at > 5.0
+    assert plans_of(made, now=0.2 + PLACE_SECONDS)[0].ask_again_at < 3.5
 
 
 def test_a_fetch_that_is_planned_again_reserves_once():
