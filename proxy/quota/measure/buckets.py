@@ -5,6 +5,7 @@ ids, so there may be very many buckets, and no step walks all of them unless a q
 """
 
 from heapq import heappop, heappush
+from sys import getsizeof
 from typing import Final, final
 
 from proxy.quota.identity import CachedLookup, Identity, Names
@@ -20,13 +21,19 @@ BUCKETS_AT_MOST: Final = 1 << 17
 bounded: if there are more, the least recently used buckets are dropped.
 """
 NAME_BYTES_AT_MOST: Final = 32 << 20
-"""Bytes of the names of one quota key's buckets, with the same effect: names of users may be long."""
+"""Bytes of memory that the names of one quota key's buckets take, with the same effect: users may have long
+names.
+"""
 EXAMINED_AT_MOST: Final = 64
 """The buckets of which one is dropped for a new one: to examine all would make other connections wait."""
 FORGOTTEN_AT_MOST: Final = 2048
 """The idle buckets that are dropped at a time, for the same reason."""
 _RESOLVED_AT_MOST: Final = 1 << 17
 """Number of cached look-ups. Each further one replaces the oldest."""
+RESOLVED_BYTES_AT_MOST: Final = 512
+"""Bytes of memory of the names of a cached look-up: it is not cached if they take more. One character that
+takes four bytes makes all characters of a name take four bytes each.
+"""
 
 ClientNames = tuple[str, str, str]
 """A user, a client id and an address; those that do not apply are empty."""
@@ -139,7 +146,9 @@ class Buckets:
         return self._resolve(client, now)
 
     def _remember(self, client: ClientNames, names: ClientNames | None) -> None:
-        """Cache a look-up."""
+        """Cache a look-up, unless its names are too long."""
+        if _size(client) > RESOLVED_BYTES_AT_MOST:
+            return
         resolved, order = self._resolved, self._resolved_order
         if client not in resolved:
             if len(order) < _RESOLVED_AT_MOST:
@@ -315,7 +324,8 @@ def _kept_until(bucket: Bucket, now: float) -> float:
 
 
 def _size(names: ClientNames) -> int:
-    return len(names[0]) + len(names[1]) + len(names[2])
+    """The bytes of memory that the names take."""
+    return sum([getsizeof(name) for name in names if name])
 
 
 def _concerned(client: ClientNames, moved: set[Names]) -> bool:

@@ -1,3 +1,5 @@
+from sys import getsizeof
+
 import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
@@ -301,11 +303,30 @@ def test_the_bytes_of_names_are_bounded_and_the_idle_ones_go_first():
         each.find(who(f"{user}".ljust(size)), float(user))
         kept.record(1.0, float(user))
     found = each.live()
-    assert sum(len(bucket.user) for bucket in found) <= NAME_BYTES_AT_MOST
+    assert sum(getsizeof(bucket.user) for bucket in found) <= NAME_BYTES_AT_MOST
     assert len(found) > NAME_BYTES_AT_MOST // size // 2
     assert kept in found
     newest = map(str, range(number - len(found) + 1, number))
     assert {bucket.user.strip() for bucket in found} == {"kept", *newest}
+
+
+@pytest.mark.parametrize("filler", ["x", "é", "李", "\U0001f600"])
+def test_the_memory_of_names_is_bounded_whatever_their_characters(filler):
+    """A string takes one, two or four bytes for each of its characters."""
+    each = buckets(EACH_USER)
+    for number in range(3 * NAME_BYTES_AT_MOST // (1 << 20)):
+        each.find(who(f"{filler}{number}".ljust(1 << 20)), float(number))
+    found = sum(getsizeof(bucket.user) for bucket in each.live())
+    assert NAME_BYTES_AT_MOST / 2 < found <= NAME_BYTES_AT_MOST
+
+
+def test_look_ups_of_long_names_are_not_cached():
+    """A bucket is found as well without the cache."""
+    each = buckets(EACH_USER)
+    for client_id in ("c" * 100, "c" * 1000):
+        asks = who("u", client_id)
+        assert each.find(asks, 0.0) is each.find(asks, 1.0) is not None
+    assert [client[1][:101] for client in each._resolved] == ["c" * 100]
 
 
 def test_a_name_that_is_larger_than_all_may_be_has_a_bucket():
