@@ -26,7 +26,7 @@ from proxy.relay.responses.late_responses import LateResponses
 from proxy.relay.responses.responses import Responses
 from proxy.relay.settings import RelaySettings
 from proxy.wire.addresses import Addresses
-from proxy.wire.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP
+from proxy.wire.api_keys import FETCH, JOIN_GROUP, PRODUCE, SHARE_FETCH, SYNC_GROUP
 from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
 
@@ -357,6 +357,20 @@ class Relay:
             self._late = self._responses.late()
         if self._late is None:
             self._in_flight.end()
+
+    def broker_closed(self, now: float) -> None:
+        """Take back what the Produce requests without a response have charged by topic: the broker has closed
+        the connection instead of executing them. Anybody can send a broker requests that it does not execute,
+        without a login or without an end of their fields. Call it after end().
+        """
+        if not self._engine.limits_topics(self._requests.sender.client):
+            return
+        exchange = self._in_flight.first
+        while exchange is not None:
+            request = exchange.request
+            if exchange.api_key == PRODUCE and exchange.sent_at > 0.0 and request is not None:
+                self._requests.admission.give_back(exchange, request, now)
+            exchange = exchange.next
 
     def part(self) -> None:
         """Note that both sides are closed."""

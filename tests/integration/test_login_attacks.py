@@ -21,7 +21,7 @@ from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.sasl_client import authenticate, bearer, log_in, scram, shake_hands
 from tests.support.kafka.secured_kafka import BARE, PASSWORDS, token
 from tests.support.kafka.topics import make_topic
-from tests.support.messages.kio_messages import framed, request_type
+from tests.support.messages.kio_messages import framed, request_frame, request_type
 from tests.support.messages.requests import batch, produce
 from tests.support.process.proxy_process import ProxyProcess
 from tests.support.waiting import wait_until
@@ -33,6 +33,8 @@ VICTIM: Final = "alice"
 TOKENS: Final = "tokens"
 """The principal of logins that name nobody, on the listener that serves them."""
 RATE: Final = 100_000
+TOPIC_RATE: Final = 500_000
+"""Of the victim's topic."""
 CLOCK: Final = 0.01
 """The clock of the proxy's event loop has whole milliseconds."""
 CREATE_DELEGATION_TOKEN: Final = 38
@@ -96,7 +98,11 @@ class Front:
         quotas = [
             {"entity": {"user": user}, "producer_byte_rate": RATE} for user in (ATTACKER, VICTIM, TOKENS)
         ]
-        settings = {"listeners": listeners, "quotas": {"store": {"topic": "quotas-of-login-attacks"}}}
+        topics = {topic_of(VICTIM): {"topic.producer.byte.rate": TOPIC_RATE}}
+        settings = {
+            "listeners": listeners,
+            "quotas": {"store": {"topic": "quotas-of-login-attacks"}, "topics": topics},
+        }
         self.process: Final = ProxyProcess(folder, "unused:1", quotas, settings=settings)
 
     def spent(self, user: str, client_id: str) -> float:
@@ -172,6 +178,43 @@ def test_an_attacker_spends_its_own_quota(attack: str, front: Front, client_id: 
     assert front.spent(ATTACKER, client_id) >= 3 * RATE
     assert front.spent(VICTIM, client_id) == 0
     assert front.spent("ANONYMOUS", client_id) < LOGIN_BYTES
+
+
+def without_a_name() -> bytes:
+    """A Produce to the victim's topic, and to one without a name, which no broker reads."""
+    topic = topic_of(VICTIM).encode()
+    name = len(topic).to_bytes(2, "big") + topic
+    frame = request_frame(produce(topic_of(VICTIM), records(3 * TOPIC_RATE), version=8))
+    one, two = (number.to_bytes(4, "big") + name for number in (1, 2))
+    assert one in frame
+    return framed(frame[4:].replace(one, two) + (-1).to_bytes(2, "big", signed=True) + bytes(4))
+
+
+def end_with(client: RawClient, case: str) -> None:
+    """Send a request for which the broker closes the connection."""
+    if case == "amid a login":
+        shake_hands(client, "PLAIN")
+    if case == "a topic without a name":
+        log_in(client, "PLAIN", [f"\0{ATTACKER}\0{PASSWORDS[ATTACKER]}".encode()])
+        client.send_bytes(without_a_name())
+    else:
+        client.send(produce(topic_of(VICTIM), records(3 * TOPIC_RATE)))
+    assert client.ended()
+
+
+@pytest.mark.parametrize("case", ["before a login", "amid a login", "a topic without a name"])
+def test_a_request_for_which_a_broker_closes_costs_its_writers_nothing(
+    case: str, front: Front, kafka: EmbeddedKafka, client_id: str
+) -> None:
+    """The victim's topic has its whole limit afterwards."""
+    for port in (kafka.port(1, BARE), front.strict, front.strict):
+        with RawClient(port, client_id) as client:
+            end_with(client, case)
+    with RawClient(front.strict, client_id) as victim:
+        log_in(victim, "PLAIN", [f"\0{VICTIM}\0{PASSWORDS[VICTIM]}".encode()])
+        response = writes(victim, VICTIM, RATE // 2)
+    assert error_of(response) is ErrorCode.none
+    assert response.throttle_time.total_seconds() == 0
 
 
 @pytest.fixture(scope="module")

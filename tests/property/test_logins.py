@@ -72,7 +72,8 @@ def attempt(relay: RelayDriver, mechanism: str, user: str, outcome: ErrorCode, p
 def test_requests_are_whose_login_was_agreed_to_last(attempts: list[tuple[str, str, ErrorCode]]) -> None:
     traffic = Traffic()
     relay = relay_of(traffic)
-    who = "ANONYMOUS"
+    who = "carol"
+    attempt(relay, "PLAIN", who, ErrorCode.none, b"")
     request = opaque(9, 42)
     for mechanism, user, outcome in attempts:
         who = user if outcome is ErrorCode.none else who
@@ -85,7 +86,12 @@ def test_requests_are_whose_login_was_agreed_to_last(attempts: list[tuple[str, s
         relay.receive_from_client(request, START)
         relay.receive_from_broker(responded(9), START)
         assert counters.bytes_in == before + len(request)
-    assert {user for user, _ in traffic.clients} <= {"ANONYMOUS", who, *(user for _, user, _ in attempts)}
+    assert {user for user, _ in traffic.clients} <= {
+        "ANONYMOUS",
+        "carol",
+        who,
+        *(user for _, user, _ in attempts),
+    }
     assert relay.idle
 
 

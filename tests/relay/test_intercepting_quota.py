@@ -10,7 +10,6 @@ from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
 from proxy.relay.counters.traffic import Traffic
-from proxy.relay.login.authentication import Login
 from proxy.wire.addresses import Addresses
 from proxy.wire.api_keys import METADATA
 from tests.support.messages.exchanges import opaque, responded
@@ -141,14 +140,6 @@ def test_metadata_of_others_passes(limits, engine, ports_story):
     request = asked(client_id="free")
     ports_story.client(request).to_broker(request)
     assert ports_story.relay.take_intercepted() == []
-
-
-def test_metadata_before_a_login_passes(engine):
-    """The broker rejects it, and nobody knows whose it is."""
-    engine.configure(LIMITED, START)
-    login = Login("sub", "")
-    story = Playbook(drive(engine, Ports(), Traffic(), login=login))
-    story.client(asked()).to_broker(asked())
 
 
 def test_large_metadata_of_a_limited_client_is_buffered(ports_story):

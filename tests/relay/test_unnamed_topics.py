@@ -16,7 +16,6 @@ from proxy.quota.limits.enforcement import OBSERVE
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import UNKNOWN_TOPIC
 from proxy.relay.counters.traffic import Traffic
-from proxy.relay.login.authentication import Login
 from proxy.relay.requests.unnamed_topics import FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS, NAMES_SECONDS
 from proxy.wire.edit import LENGTH_SIZE
 from tests.support.messages.kio_messages import Ports
@@ -154,19 +153,6 @@ def test_bytes_that_a_quota_rejects_are_not_charged_though_all_others_are_of_an_
     names.learn()
     play.at(FIRST_LOOK_SECONDS).to_broker()
     assert bucket.used == used + len(asked) - LENGTH_SIZE - 3000
-
-
-def test_a_request_that_is_cut_through_before_the_login_is_not_rejected_in_part():
-    names = Names()
-    limits = engine({}, resources=REJECTING)
-    first = request(1, {HOT: [5000]})
-    other = Playbook(drive(limits, Ports(), Traffic(), topic_names=Names(HOT))).client(first)
-    other.to_broker(first)
-    play = Playbook(drive(limits, Ports(), Traffic(), topic_names=names, login=Login("sub", "")))
-    asked = request(1, {HOT: [10, 17 * MIB]})
-    play.client(asked[: 2 * MIB]).to_broker()
-    names.learn(HOT)
-    play.at(FIRST_LOOK_SECONDS).client(asked[2 * MIB :]).to_broker(asked)
 
 
 def test_without_responses_the_producer_loses_its_connection_as_at_a_broker():

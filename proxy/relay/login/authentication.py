@@ -28,7 +28,7 @@ from proxy.relay.login.sasl import (
     single_message,
     why_unreadable,
 )
-from proxy.wire.api_keys import END
+from proxy.wire.api_keys import API_VERSIONS, END, api_name
 from proxy.wire.apis.api import RequestHeader
 from proxy.wire.apis.sasl_apis import SASL_AUTHENTICATE, SASL_HANDSHAKE, authentication_failed
 from proxy.wire.edit import LENGTH_SIZE
@@ -42,6 +42,8 @@ UNSUPPORTED_MECHANISM: Final = 33
 EVERYBODY: Final[frozenset[str]] = frozenset()
 OTHER: Final = "other"
 """The mechanism in metrics if it is not one of Kafka's own."""
+BEFORE_LOGIN: Final = frozenset([API_VERSIONS, SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key])
+"""The requests that brokers serve before the login (SaslServerAuthenticator)."""
 MIN_REQUEST_BYTES: Final = 10
 """The smallest request header: api_key, api_version, correlation_id and the length of client_id."""
 
@@ -242,6 +244,17 @@ class Authentication:
         """
         if self.raw and self._waiting is not None:
             self._traffic.count_failed_login(_known(self._mechanism), self._address)
+
+
+def check_before_login(header: RequestHeader) -> None:
+    """Raise Malformed for a request that no broker serves before the client has logged in. Nobody knows whose
+    it is, and quotas of topics would charge it to all who may write.
+    """
+    if header.api_key not in BEFORE_LOGIN:
+        raise Malformed(
+            f"{api_name(header.api_key)} before the login: set the client's security.protocol to "
+            "SASL_PLAINTEXT or SASL_SSL"
+        )
 
 
 def _bytes(reader: Reader, flexible: bool) -> bytes:

@@ -311,6 +311,10 @@ class RequestAdmission:
         if produce.frame.complete:
             self.end_buffered()
 
+    def give_back(self, exchange: Exchange, request: RequestView, now: float) -> None:
+        """Take back the charges by topic of a Produce request that the broker has not executed."""
+        self._charges.give_back_items(exchange, request, now)
+
     def end(self) -> None:
         """Take back and count what is due for requests that have not been forwarded or answered, because the
         connection is over.

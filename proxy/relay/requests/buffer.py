@@ -60,12 +60,11 @@ class RequestBuffer:
         may remove partitions from it.
         """
         authentication = self._authentication
-        if authentication is not None and authentication.raw:
+        if authentication is not None and (authentication.raw or not authentication.done):
             return False
         api_key = _api_key(part)
         if api_key == PRODUCE:
-            # Before the login no request uses shared memory, because a broker accepts no such request then.
-            return self._engine.rejects and (authentication is None or authentication.done)
+            return self._engine.rejects
         if part.size > MAX_BUFFERED_FRAME_BYTES:
             return False
         if api_key == FETCH:

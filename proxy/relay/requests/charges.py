@@ -30,13 +30,16 @@ class RequestCharges:
         return verdict
 
     def give_back_items(self, exchange: Exchange, request: RequestView, now: float) -> None:
-        """Take back the charges by topic of a Produce request that the broker has not got whole."""
-        if not request.sent:
+        """Take back the charges by topic of a Produce request that the broker has not got whole, or has not
+        executed.
+        """
+        sent = request.sent if request.sent else request.items
+        if not sent:
             return
         response = ResponseView(request.api_version, request.flexible, 0, True)
         response.items = [
             Item(item.topic, item.topic_id, item.partition, 0, error_code=NOT_ENOUGH_REPLICAS)
-            for item in request.sent
+            for item in sent
         ]
         self._engine.charge(request, response, exchange.client, now)
 

@@ -6,7 +6,6 @@ from proxy.quota.engine import QuotaEngine
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import InFlight
 from proxy.relay.intercepted import Intercepted, max_request_bytes
-from proxy.relay.login.authentication import Authentication
 from proxy.relay.output import RelayOutput
 from proxy.wire.apis.api import Api, RequestHeader
 from proxy.wire.edit import LENGTH_SIZE
@@ -17,35 +16,29 @@ from proxy.wire.views import RequestView
 
 @final
 class Interception:
-    """Intercepts nothing before the client has logged in."""
+    """The intercepted requests of one connection."""
 
-    __slots__ = ("_api_keys", "_authentication", "_engine", "_in_flight", "_output")
+    __slots__ = ("_api_keys", "_engine", "_in_flight", "_output")
 
     def __init__(
         self,
         engine: QuotaEngine,
         in_flight: InFlight,
         output: RelayOutput,
-        authentication: Authentication | None,
         api_keys: frozenset[int],
     ) -> None:
         """`api_keys`: the APIs that the proxy intercepts whatever the quotas; they add others."""
         self._engine: Final = engine
         self._in_flight: Final = in_flight
         self._output: Final = output
-        self._authentication: Final = authentication
         self._api_keys: Final = api_keys
 
     def covers(self, api_key: int) -> bool:
         """Whether the proxy answers requests of this API."""
-        if self._authentication is not None and not self._authentication.done:
-            return False
         return api_key in self._api_keys or self._engine.intercepts(api_key)
 
     def covers_client(self, api_key: int, client: Client, now: float) -> bool:
         """Whether the proxy answers this client's requests of this API because of a quota."""
-        if self._authentication is not None and not self._authentication.done:
-            return False
         return self._engine.intercepts_limited(api_key) and self._engine.intercepts_from(api_key, client, now)
 
     def hand_out(

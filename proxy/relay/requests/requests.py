@@ -11,7 +11,7 @@ from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
-from proxy.relay.login.authentication import Authentication
+from proxy.relay.login.authentication import Authentication, check_before_login
 from proxy.relay.modes import (
     BUFFERING,
     CLOSING,
@@ -70,9 +70,7 @@ class Requests:
         self._output: Final = output
         self.sender: Final = Sender(client, traffic, node_id)
         self._authentication: Final = authentication
-        self.interception: Final = Interception(
-            engine, in_flight, output, authentication, settings.intercepted_api_keys
-        )
+        self.interception: Final = Interception(engine, in_flight, output, settings.intercepted_api_keys)
         self._splitter: Final = FrameSplitter(settings.max_frame_bytes)
         self._max_list_bytes: Final[native] = settings.max_list_bytes
         self._parser: Final = RequestParser(
@@ -230,6 +228,8 @@ class Requests:
 
     def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
         header = read_request_header(reader)
+        if self._authentication is not None and not self._authentication.done:
+            check_before_login(header)
         self.first_request_seen = True
         client = self.sender.count(header, frame.size)
         api = self._parser.api(header)
@@ -237,7 +237,8 @@ class Requests:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 response = reject_version(frame, header, api)
                 self._weight = UNSUPPORTED_WEIGHT
-                request = self._parser.unread(frame, header, client) if self._logged_in else None
+                logged_in = self._authentication is None or self._authentication.done
+                request = self._parser.unread(frame, header, client) if logged_in else None
                 exchange = local_exchange(header.correlation_id, client, header.api_key, response)
                 self._in_flight.answer(exchange, request, 0, now)
             elif header.api_key == METADATA and self.interception.covers_client(METADATA, client, now):
@@ -256,10 +257,6 @@ class Requests:
                 return
             exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
             self.admission.take_unread(frame, exchange, reader, now)
-
-    @property
-    def _logged_in(self) -> bool:
-        return self._authentication is None or self._authentication.done
 
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float

@@ -36,6 +36,8 @@ class BrokerSide:
         self._ending = False
         self._late = False
         """Whether responses are due that quotas need after the end of the connection."""
+        self.closed_by_broker = False
+        """Whether the broker has closed the connection, or it broke."""
         self._stream: BrokerStream | None = None
         """Created when the first large response arrives."""
         self._descriptor = -1
@@ -137,6 +139,7 @@ class BrokerSide:
 
     def eof_received(self) -> bool:
         """Close: a broker that sends no more takes no more either."""
+        self.closed_by_broker = True
         return False
 
     def pause_writing(self) -> None:
@@ -147,4 +150,6 @@ class BrokerSide:
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
+        if exc is not None:
+            self.closed_by_broker = True
         self._events.broker_lost()

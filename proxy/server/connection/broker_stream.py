@@ -124,7 +124,7 @@ class BrokerStream:
 
     def eof_received(self) -> bool:
         """Close, as the broker's side does."""
-        return False
+        return bool(self._usual.eof_received())
 
     def pause_writing(self) -> None:
         self._events.broker_full(True)

@@ -211,6 +211,8 @@ class Connection(BrokerEvents):
             self.session.fail(error)
         else:
             self.session.close(BROKER_CLOSED)
+        if relay is not None and self._broker.closed_by_broker:
+            relay.broker_closed(self._loop.time())
         self._leave()
 
     async def reach_broker(self, broker: asyncio.Protocol) -> None:
@@ -222,6 +224,8 @@ class Connection(BrokerEvents):
             unreachable = BrokerUnreachable(str(error))
             if not self._reroute() and not self.session.leave_question(unreachable):
                 self.session.fail(unreachable)
+                if self.session.relay is not None:
+                    self.session.relay.broker_closed(self._loop.time())
                 self._leave()
 
     def _reroute(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
 from tests.support.messages.exchanges import opaque, responded
@@ -86,6 +87,11 @@ def request(story: Playbook, number: int = 50, api_key: int = METADATA_LIKE) -> 
     """Forward a request and its response, both unchanged."""
     story.client(opaque(number, api_key)).to_broker(opaque(number, api_key))
     story.broker(responded(number)).to_client(responded(number)).idle()
+
+
+def before_login(story: Playbook) -> None:
+    """Send a request that no broker serves before the login: it ends the connection."""
+    story.client_fails(opaque(60, METADATA_LIKE), reason=CLIENT_PROTOCOL_ERROR, says="before the login")
 
 
 def local_response(story: Playbook, version: int = 2) -> Any:

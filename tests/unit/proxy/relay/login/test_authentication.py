@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
-from proxy.wire.api_keys import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from proxy.wire.api_keys import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import framed
 from tests.support.messages.logins import RAW, handshake, handshaken, message, replied
@@ -21,6 +21,7 @@ from tests.support.stories.logging_in import (
     SERVER_FIRST,
     UNNAMED,
     VERSIONS,
+    before_login,
     begin,
     local_response,
     login_story,
@@ -72,7 +73,7 @@ def test_a_rejected_token_comes_with_error_code_0_first(story, traffic, version)
         story.relay.end()
     else:
         step(story, 3, b"\x01", b"", version, ErrorCode.sasl_authentication_failed)
-        request(story)
+        before_login(story)
     assert users(traffic) <= {"ANONYMOUS"}
     assert traffic.failed_logins == {("OAUTHBEARER", "::1"): 1}
 
@@ -89,7 +90,7 @@ def test_a_token_that_is_taken(story, traffic, version):
 def test_a_wrong_password_is_counted_and_names_nobody(story, traffic, version):
     begin(story, "PLAIN", version)
     step(story, 2, ALICE, b"", version, ErrorCode.sasl_authentication_failed)
-    request(story)
+    before_login(story)
     assert users(traffic) == {"ANONYMOUS"}
     assert traffic.failed_logins == {("PLAIN", "::1"): 1}
     assert traffic.broker_errors == {(-1, SASL_AUTHENTICATE, ErrorCode.sasl_authentication_failed): 1}
@@ -121,7 +122,9 @@ def test_what_is_sent_along_with_a_right_password_is_the_user_s(story, traffic):
 def test_what_is_sent_along_with_a_wrong_one_is_nobody_s(story, traffic):
     begin(story, "PLAIN")
     story.client(message(2, ALICE) + opaque(3, METADATA_LIKE))
-    story.broker(replied(2, error=ErrorCode.sasl_authentication_failed))
+    response = replied(2, error=ErrorCode.sasl_authentication_failed)
+    story.broker_fails(response, reason=CLIENT_PROTOCOL_ERROR, says="DeleteGroups before the login")
+    assert b"".join(story.relay.take_to_client()) == response
     assert users(traffic) == {"ANONYMOUS"}
 
 
@@ -168,8 +171,27 @@ def test_bare_messages_of_a_mechanism_that_nobody_reads(story, traffic):
     request(story, 51)
 
 
-def test_the_proxy_answers_nothing_before_a_login(story):
-    request(story, api_key=INTERCEPTED)
+@pytest.mark.parametrize("api_key", [0, 3, INTERCEPTED, METADATA_LIKE])
+def test_before_the_login_the_relay_forwards_only_what_a_broker_serves(traffic, api_key):
+    """In each state: no handshake, a handshake, an open login, a login that the broker has rejected."""
+    for steps in range(4):
+        story = login_story(traffic, UNNAMED)
+        if steps > 0:
+            begin(story, "SCRAM-SHA-256")
+        if steps > 1:
+            error = ErrorCode.none if steps == 2 else ErrorCode.sasl_authentication_failed
+            step(story, 2, FIRST, SERVER_FIRST, error=error)
+        asked = opaque(60, api_key)
+        story.client_fails(asked, reason=CLIENT_PROTOCOL_ERROR, says="before the login")
+        story.to_broker()
+    assert users(traffic) <= {"ANONYMOUS"}
+
+
+def test_a_client_may_ask_for_versions_before_the_login(story):
+    story.client(opaque(60, API_VERSIONS, 1)).to_broker(opaque(60, API_VERSIONS, 1))
+
+
+def test_the_proxy_answers_after_the_login(story):
     begin(story, "PLAIN")
     step(story, 2, ALICE, b"")
     story.client(opaque(60, INTERCEPTED)).to_broker().own(responded(60)).to_client(responded(60))

@@ -47,9 +47,7 @@ class Side:
             self.authentication = Authentication(
                 Login("sub", ""), traffic, in_flight, "127.0.0.1", BrokerErrors(traffic, 1)
             )
-        interception = Interception(
-            quota_engine, in_flight, self.output, self.authentication, frozenset([OWN])
-        )
+        interception = Interception(quota_engine, in_flight, self.output, frozenset([OWN]))
         gate = FetchGate(quota_engine, in_flight, IdBudget(TopicNames()), PlanTurns(), False, SESSION_MASK)
         self.frames = frames or LargeFrames()
         self.buffer = RequestBuffer(
@@ -81,14 +79,14 @@ def test_which_requests_have_to_be_whole(quotas, resources, api_key, size, whole
     assert Side(quotas, resources).buffer.takes(part(api_key, size)) == whole
 
 
-@pytest.mark.parametrize("size", [SOME, LARGE])
-def test_nobody_uses_shared_memory_before_the_login(size):
-    side = Side(resources=REJECTING, logs_in=True)
-    assert not side.buffer.takes(part(PRODUCE, size))
+@pytest.mark.parametrize("api_key", [PRODUCE, FETCH, OWN])
+def test_nothing_is_buffered_before_the_login(api_key):
+    side = Side(LIMITED, REJECTING, logs_in=True)
+    assert not side.buffer.takes(part(api_key))
     side.authentication.done = True
-    assert side.buffer.takes(part(PRODUCE, size))
+    assert side.buffer.takes(part(api_key))
     side.authentication.raw = True
-    assert not side.buffer.takes(part(PRODUCE, size))
+    assert not side.buffer.takes(part(api_key))
 
 
 def test_requests_but_produce_use_memory_of_the_connection():

@@ -3,11 +3,9 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import new_client
 from proxy.relay.inflight import InFlight
-from proxy.relay.login.authentication import Authentication, Login
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.interception import Interception
 from proxy.wire.api_keys import METADATA
@@ -25,19 +23,12 @@ MUTATIONS = {EVERYONE: {"controller_mutation_rate": 1.0}}
 
 
 class Side:
-    def __init__(self, quotas=None, *, logs_in=False):
+    def __init__(self, quotas=None):
         self.traffic = Traffic()
         self.output = RelayOutput()
         quota_engine = engine(quotas or {})
         self.in_flight = InFlight(quota_engine, self.traffic, self.output)
-        self.authentication = None
-        if logs_in:
-            self.authentication = Authentication(
-                Login("sub", ""), self.traffic, self.in_flight, "127.0.0.1", BrokerErrors(self.traffic, 1)
-            )
-        self.interception = Interception(
-            quota_engine, self.in_flight, self.output, self.authentication, frozenset([OWN])
-        )
+        self.interception = Interception(quota_engine, self.in_flight, self.output, frozenset([OWN]))
         self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
 
     def hand_out(self, *pieces, complete=True):
@@ -49,14 +40,6 @@ class Side:
 def test_the_proxy_s_own_apis_are_covered():
     interception = Side().interception
     assert [interception.covers(api_key) for api_key in (OWN, METADATA)] == [True, False]
-
-
-def test_nothing_is_covered_before_the_login():
-    side = Side(MUTATIONS, logs_in=True)
-    for done in (False, True):
-        side.authentication.done = done
-        assert side.interception.covers(OWN) == done
-        assert side.interception.covers_client(METADATA, side.client, START) == done
 
 
 @pytest.mark.parametrize("quotas", [{}, MUTATIONS])

@@ -127,6 +127,28 @@ def test_a_broker_that_sends_nonsense_is_read_no_further():
     assert topic.used > 0
 
 
+@pytest.mark.parametrize("acks", [1, 0])
+def test_what_the_broker_closes_the_connection_for_costs_nothing(acks):
+    topic = Topic()
+    play = topic.connection().client(opaque(1), produce(2, size=200), produce(3, size=800, acks=acks))
+    play.broker(responded(1), produced(2))
+    relay = play.relay.relay
+    relay.end()
+    relay.broker_closed(START)
+    assert 0 < topic.used < 200
+
+
+def test_a_large_request_that_the_broker_closes_the_connection_for_costs_nothing():
+    topic = Topic()
+    for last in (None, -1):
+        request = produce(1, size=2 * CUT_THROUGH_BYTES, version=9)[:last]
+        play = topic.connection().client(request[:CUT_THROUGH_BYTES], request[CUT_THROUGH_BYTES:])
+        assert topic.used > CUT_THROUGH_BYTES
+        play.relay.relay.end()
+        play.relay.relay.broker_closed(START)
+        assert topic.used == 0
+
+
 def test_a_request_whose_end_never_comes_costs_nothing():
     topic = Topic()
     request = produce(1, size=2 * CUT_THROUGH_BYTES, version=9)

@@ -1,4 +1,6 @@
-"""The broker is read on after its client has gone: quotas by topic take back what it has not appended."""
+"""Quotas by topic take back what the broker has not appended: its response after the client has gone says so,
+or it closes the connection instead.
+"""
 
 import asyncio
 import socket
@@ -34,6 +36,7 @@ class Broker(Host):
         self._tls = tls
 
     def opened(self, connection: Connection, address: str) -> Relay:
+        self.open.add(connection)
         relay: Relay = drive(self.limits, Ports(), Traffic()).relay
         return relay
 
@@ -72,6 +75,52 @@ async def resets(host: Broker, tls: ssl.SSLContext | None) -> None:
         writer.transport.abort()
         while host.used > 0 or host.gone == 0:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
+
+
+class Closing(Broker):
+    """Closes the connection instead of executing the request, or when the proxy has ended it."""
+
+    def __init__(self, tls: ssl.SSLContext | None, by_itself: bool) -> None:
+        super().__init__(tls)
+        self._by_itself = by_itself
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await reader.readexactly(len(REQUEST)) == REQUEST
+        self.received.set()
+        if not self._by_itself:
+            await reader.read()
+        writer.close()
+
+
+async def ends(host: Broker, tls: ssl.SSLContext | None, by_broker: bool) -> None:
+    """Send a request, and end the connection."""
+    loop = asyncio.get_running_loop()
+    broker = await asyncio.start_server(host.respond, "127.0.0.1", 0, ssl=tls)
+    host.broker_port = broker.sockets[0].getsockname()[1]
+    server = await loop.create_server(lambda: new_connection(host, loop), "127.0.0.1", 0)
+    async with broker, server, asyncio.timeout(30):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
+        writer.write(REQUEST)
+        await host.received.wait()
+        if not by_broker:
+            [connection] = host.open
+            connection.abort()
+        assert await reader.read() == b""
+        writer.close()
+        while host.gone == 0:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("secured", [False, True], ids=["plaintext", "TLS"])
+@pytest.mark.parametrize("by_broker", [True, False], ids=["broker", "proxy"])
+def test_a_request_that_the_broker_ends_the_connection_for_leaves_the_limit_to_others(
+    secured: bool, by_broker: bool, tmp_path: Path, loop: asyncio.AbstractEventLoop
+) -> None:
+    """If the proxy ends it, the broker may append the records later."""
+    server, client = contexts(tmp_path) if secured else (None, None)
+    host = Closing(client, by_broker)
+    loop.run_until_complete(ends(host, server, by_broker))
+    assert (host.used == 0) is by_broker
 
 
 @pytest.mark.parametrize("secured", [False, True], ids=["plaintext", "TLS"])
