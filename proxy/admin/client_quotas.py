@@ -42,7 +42,7 @@ from proxy.admin.messages.fields import MAX_CHANGES, open_request
 from proxy.admin.rejected import RequestRejected
 from proxy.admin.yielder import Yielder
 from proxy.errors import suggestion
-from proxy.quota.identity import CLIENT_ID, DEFAULT, IP, USER, Identity, QuotaEntity, client_key
+from proxy.quota.identity import CLIENT_ID, CLIENT_TYPES, DEFAULT, IP, USER, Identity, QuotaEntity, client_key
 from proxy.quota.networks import canonical_address, canonical_network
 from proxy.quota.quota import QuotaKey
 from proxy.relay.close_reasons import BrokerUnreachable
@@ -51,7 +51,6 @@ from proxy.store.quota_store import ClientQuotaAlteration, QuotaStore, StoreOff,
 
 LAST_TIME_MS: Final = 253_402_300_799_000
 """The end of the year 9999: the last time that all clients can show."""
-TYPES: Final = (USER, CLIENT_ID, IP)
 EXACT: Final = 0
 DEFAULT_NAME: Final = 1
 ANY_NAME: Final = 2
@@ -256,7 +255,7 @@ async def _entity(parts: Mapping[str | None, str | None]) -> tuple[QuotaEntity, 
     if not parts:
         raise _invalid(f"Invalid empty client quota entity; {ENTITIES}")
     for kind, name in parts.items():
-        if kind not in TYPES:
+        if kind not in CLIENT_TYPES:
             what = "null" if kind is None else kind
             raise _invalid(f"Unhandled client quota entity type: {what}; {ENTITIES}")
         if name == "":
@@ -299,7 +298,7 @@ def _filter(components: Iterable[Component]) -> dict[str, str | None]:
             raise _invalid("Invalid empty entity type")
         if kind in wanted:
             raise _duplicate(kind)
-        if kind not in TYPES:
+        if kind not in CLIENT_TYPES:
             raise RequestRejected(ErrorCode.unsupported_version, f"Unsupported entity type {kind}")
         if component.match_type == EXACT:
             if match is None:
@@ -335,5 +334,5 @@ def _matches(entity: QuotaEntity, wanted: Mapping[str, str | None], strict: bool
 
 def _parts(entity: QuotaEntity) -> list[tuple[str, str | None]]:
     """Return the entity as messages have it: null is the default."""
-    named = zip(TYPES, entity, strict=True)
+    named = zip(CLIENT_TYPES, entity, strict=True)
     return [(kind, None if name == DEFAULT else name) for kind, name in named if name is not None]

@@ -32,6 +32,8 @@ DEFAULT_IN_YAML: Final = "<default>"
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
+CLIENT_TYPES: Final = (USER, CLIENT_ID, IP)
+"""Kafka's entity types of client quotas, in the order of a QuotaEntity's parts."""
 ANONYMOUS: Final = "ANONYMOUS"
 """Kafka's principal of a client that has not authenticated."""
 _SHAPE: Final = "it has user, client-id or both, or ip alone"

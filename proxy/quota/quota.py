@@ -13,14 +13,13 @@ from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
-from proxy.quota.limits.resources import ConfigKey
+from proxy.quota.limits.resources import LONG, ConfigKey
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.views import Item, RequestView, ResponseView
 
-LONG: Final = "LONG"
 INT: Final = "INT"
 DOUBLE: Final = "DOUBLE"
 PER_BROKER: Final = BROKER_SCOPE

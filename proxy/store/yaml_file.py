@@ -13,7 +13,7 @@ from typing import Final
 from proxy.config.convert import show, unknown
 from proxy.config.units import number_hint
 from proxy.errors import KeyPath, SettingsError, spell
-from proxy.quota.identity import CLIENT_ID, IP, USER, QuotaEntity, parse_entity
+from proxy.quota.identity import CLIENT_ID, CLIENT_TYPES, IP, USER, QuotaEntity, parse_entity
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE
 from proxy.quota.quota import QuotaKey
 from proxy.store.layers import ClientLayer, Temporary
@@ -22,7 +22,6 @@ ENTITY: Final = "entity"
 EXPIRES: Final = "expires"
 SCOPE: Final = "scope"
 _SCOPES: Final = (BROKER_SCOPE, CLUSTER_SCOPE)
-TYPES: Final = (USER, CLIENT_ID, IP)
 SHARED_AT_MOST: Final = 1000
 """Different combinations of values whose entities share a dict."""
 
@@ -98,8 +97,8 @@ def _entity(entry: Mapping[str, object], at: KeyPath) -> QuotaEntity:
         expected = f"expected a mapping of {USER}, {CLIENT_ID} or both, or of {IP}"
         raise SettingsError(f"{expected}, got {show(parts)}", key)
     for part, name in parts.items():
-        if part not in TYPES:
-            raise unknown((*key, str(part)), TYPES)
+        if part not in CLIENT_TYPES:
+            raise unknown((*key, str(part)), CLIENT_TYPES)
         if not isinstance(name, str):
             raise SettingsError(f"expected text, got {show(name)}; put the name in quotes", (*key, part))
     try:

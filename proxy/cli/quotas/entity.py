@@ -8,13 +8,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from proxy.quota.identity import CLIENT_ID, DEFAULT_IN_YAML, IP, USER
+from proxy.quota.identity import CLIENT_TYPES, DEFAULT_IN_YAML
 from proxy.quota.limits.resources import BROKER, TOPIC
 
-CLIENT_TYPES: Final = (USER, CLIENT_ID, IP)
-"""Kafka's entity types of client quotas, in display order."""
 TYPES: Final = (*CLIENT_TYPES, TOPIC, BROKER)
-"""Those, and the resources whose configs are quotas of the proxy."""
+"""The entity types of client quotas, and the resources whose configs are quotas, in display order."""
 CLIENTS: Final = "clients"
 TOPICS: Final = "topics"
 BROKERS: Final = "brokers"

@@ -18,7 +18,6 @@ import yaml
 from proxy.admin.messages.client_quotas import BACK_TO_FILE, EXPIRES_AT_MS
 from proxy.cli.quotas.entity import (
     BROKERS,
-    CLIENT_TYPES,
     CLIENTS,
     SECTIONS,
     TOPICS,
@@ -36,7 +35,7 @@ from proxy.cli.quotas.values import parse_number, plain_number
 from proxy.config import document
 from proxy.config.convert import show, unknown
 from proxy.errors import KeyPath, SettingsError, spell
-from proxy.quota.identity import DEFAULT_IN_YAML
+from proxy.quota.identity import CLIENT_TYPES, DEFAULT_IN_YAML
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, FALSE, TRUE
 from proxy.store.yaml_file import ENTITY, EXPIRES, SCOPE
 from proxy.store.yaml_resources import read_resources

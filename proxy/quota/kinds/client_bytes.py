@@ -19,10 +19,11 @@ from typing import Final, final
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import LONG
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.measure.rate_rule import byte_rate_rule
-from proxy.quota.quota import LONG, PER_BROKER, Quota, QuotaKey, QuotaKind
+from proxy.quota.quota import PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.views import WITHHELD, Item, RequestView, ResponseView

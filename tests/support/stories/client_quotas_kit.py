@@ -8,7 +8,8 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import Rights
 from proxy.admin.client_quotas import ClientQuotas
-from proxy.quota.quota import DOUBLE, INT, LONG, QuotaKey
+from proxy.quota.limits.resources import LONG
+from proxy.quota.quota import DOUBLE, INT, QuotaKey
 from proxy.store.quota_store import QuotaStore
 from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS
 from tests.support.messages.client_quotas import alter_request, describe_request

@@ -15,7 +15,8 @@ from proxy.admin.dispatch import APIS, AdminApis
 from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.controller_mutation import ControllerMutation
-from proxy.quota.quota import LONG, QuotaKey
+from proxy.quota.limits.resources import LONG
+from proxy.quota.quota import QuotaKey
 from proxy.relay.counters.traffic import Bytes
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import Intercepted

@@ -10,7 +10,8 @@ from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.enforcement import ENFORCE, OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
-from proxy.quota.quota import DOUBLE, INT, LONG, PER_BROKER, PER_CLUSTER
+from proxy.quota.limits.resources import LONG
+from proxy.quota.quota import DOUBLE, INT, PER_BROKER, PER_CLUSTER
 from proxy.quota.verdict import ALLOW
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.views import RequestView, ResponseView

@@ -5,8 +5,8 @@ import random
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
-from proxy.quota.limits.resources import TOPIC, ConfigResource
-from proxy.quota.quota import LONG, QuotaKey
+from proxy.quota.limits.resources import LONG, TOPIC, ConfigResource
+from proxy.quota.quota import QuotaKey
 from proxy.server.console.explain import explain_client, explain_ip, explain_resource
 from proxy.store.quota_store import ClientQuotaAlteration
 from tests.support.stories.consoles import ALICE, PRODUCER, RATE, ConsoleKit
