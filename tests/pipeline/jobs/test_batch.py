@@ -57,9 +57,9 @@ def test_events_that_came_too_late_are_counted_or_named(
         result = run_job(*options, *more)
         assert result.exit_code == 0, result.output
         assert [row.requests for row in read_rows(tmp_path / "out/usage")] == [requests]
-        assert counts(result.output, "came too late") == late
+        assert counts(result.output, "late/") == late
     hour_after = run_job("usage", *folders, "--from", "2025-12-31T13", "--to", "2025-12-31T14", "--with-late")
-    assert counts(hour_after.output, "events of the period before came too late") == [2]
+    assert counts(hour_after.output, "period before") == [2]
     assert sorted(row.requests for row in read_rows(tmp_path / "out/usage")) == [7, 10]
     lines = write_lines(tmp_path / "events.jsonl", tables["events"])
     assert run_job("usage", "--events", lines, "--out", tmp_path / "out", "--with-late").exit_code == 2
@@ -74,7 +74,8 @@ def test_the_table_of_a_stream_is_not_appended_to(
     (out / sign_of_a_stream).touch()
     result = run_job("ingest", "--events", lines, "--out", out)
     assert result.exit_code == 2
-    assert f"{out}/events; use --stream" in result.output
+    assert f"{out}/events" in result.output
+    assert "--stream" in result.output
     assert not list(out.rglob("*.parquet"))
 
 

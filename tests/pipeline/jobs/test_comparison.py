@@ -19,6 +19,7 @@ from pipeline.window import make_window
 from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
 
 PRICES = read_prices(Path(__file__).parents[1] / "golden/prices.yaml")
+FIRST_HOUR = "2025-12-31 12:00, UTC"
 TENANT = ("local", "alice", "billing")
 Compare = Callable[..., tuple[Before | None, str]]
 
@@ -44,7 +45,7 @@ def compare(spark: SparkSession, tmp_path: Path) -> Compare:
 def test_a_month_without_a_month_before(compare: Compare) -> None:
     found, output = compare([make_event()], "2025-12-01", "2026-01-01")
     assert found is None
-    assert "no events from 2025-11-01 00:00 to 2025-12-01 00:00" in output
+    assert "2025-11-01 00:00 to 2025-12-01 00:00" in output
     found, output = compare([make_event()], "2025-12-01", None)
     assert found is None
     assert "--previous" in output
@@ -56,14 +57,14 @@ def test_an_hour_is_compared_with_the_hour_before(compare: Compare) -> None:
     assert found is not None
     assert found.uses[TENANT].bytes_in == 1000
     assert found.uses[TENANT].amount is not None
-    assert "2025-12-31 12:00 to 2025-12-31 13:00, UTC: 1 tenants" in output
-    assert "The first event of the period before" not in output
+    assert "2025-12-31 12:00 to 2025-12-31 13:00, UTC: 1 " in output
+    assert FIRST_HOUR not in output
 
 
 def test_a_period_whose_beginning_may_be_deleted(compare: Compare) -> None:
     events = [make_event(), make_event(at=HOUR_MS)]
     _, output = compare(events, "2025-12-31T13:00", "2025-12-31T15:00")
-    assert "The first event of the period before is of 2025-12-31 12:00, UTC" in output
+    assert FIRST_HOUR in output
 
 
 def test_a_report_without_prices_is_compared_by_bytes(

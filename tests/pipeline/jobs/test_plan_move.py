@@ -71,9 +71,8 @@ def test_inbound_rates_are_of_one_cluster(run_job: RunJob, cluster_file: Path, t
     assert plan_in(tmp_path / "out")["throttle_min"] == 700_000
     misspelled = run_job(*options, "--events-cluster", "north")
     assert misspelled.exit_code == 2
-    assert (
-        "no events of the cluster north of --events-cluster; it has those of east, west" in misspelled.output
-    )
+    assert "cluster north of --events-cluster" in misspelled.output
+    assert "east, west" in misspelled.output
     nothing = run_job(*options, "--events-cluster", "north", "--to", "2020-01-01")
     assert nothing.exit_code == 0, nothing.output
     assert plan_in(tmp_path / "out")["throttle_min"] == 50_000

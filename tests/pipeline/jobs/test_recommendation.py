@@ -100,10 +100,10 @@ def test_quotas_of_one_cluster_come_from_its_events(tmp_path: Path) -> None:
         assert "east, west" not in said.getvalue()
         write_recommendation(job, replace(options, review=False, events_cluster=None))
         assert "producer_byte_rate: 3000320" in (tmp_path / "quotas.yaml").read_text()
-        assert "the clusters east, west together" in said.getvalue()
-        with pytest.raises(InputError, match=r"no events of the cluster north.*it has those of east, west"):
+        assert "clusters east, west" in said.getvalue()
+        with pytest.raises(InputError, match=r"cluster north .*east, west"):
             write_recommendation(job, replace(options, events_cluster="north"))
         check_clusters(job, options, set())
-        assert "no traffic of the cluster east" in said.getvalue()
+        assert "cluster east " in said.getvalue()
         with pytest.raises(InputError, match=r"east, west.*--events-cluster"):
             check_clusters(job, replace(options, bootstrap="kafka:9092", events_cluster=None), set(sizes))

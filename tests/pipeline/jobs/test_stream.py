@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from pipeline.transforms.duplicates import CONTRADICTION
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.topics import make_topic
-from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
+from tests.support.messages.usage_events import HOUR_MS, counts, make_event, write_lines
 from tests.support.tables import read_rows
 from tests.support.waiting import wait_until
 
@@ -54,7 +54,7 @@ def test_a_topic_as_it_is_now(kafka: EmbeddedKafka, topic: str, run_job: RunJob,
     result = run_job("ingest", "--events", source, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert stored(tmp_path) == list(range(20))
-    assert "26 events read" in result.output
+    assert counts(result.output, "events read") == [26]
     assert {row.raw for row in read_rows(tmp_path / "quarantine")} == {"no event", ""}
 
 
@@ -100,8 +100,8 @@ def test_a_stream_goes_on_where_it_ended(
     first = run_job(*options)
     assert first.exit_code == 0, first.output
     assert stored(tmp_path) == list(range(15))
-    assert "17 events read" in first.output
-    assert "1 of them are invalid" in first.output
+    assert counts(first.output, "events read") == [17]
+    assert counts(first.output, f"{tmp_path}/quarantine") == [1]
     shutil.rmtree(tmp_path / "_checkpoint/ingest/commits")
     again = run_job(*options)
     assert again.exit_code == 0, again.output
@@ -114,8 +114,8 @@ def test_a_stream_goes_on_where_it_ended(
     assert len(there) >= 22
     send(kafka, topic, [make_event(at=-HOUR_MS, bytes_in=77), events[29], contradicting])
     third = run_job(*options)
-    assert "1 of them came too late" in third.output
-    assert "1 of them differ from an earlier event" in third.output
+    assert counts(third.output, f"{tmp_path}/late") == [1]
+    assert counts(third.output, f"{tmp_path}/quarantine") == [1]
     assert stored(tmp_path) == list(range(30))
     assert [row.bytes_in for row in read_rows(tmp_path / "late")] == [77]
     quarantined = read_rows(tmp_path / "quarantine")
@@ -140,7 +140,8 @@ def test_a_lost_checkpoint_loses_and_doubles_nothing(
     send(kafka, topic, [*events[4:], "no event"])
     rejected = run_job(*options)
     assert rejected.exit_code == 2
-    assert "the checkpoint is lost" in rejected.output
+    assert f"{tmp_path}/_checkpoint/ingest" in rejected.output
+    assert "--checkpoint" in rejected.output
     assert "--recover" in rejected.output
     assert stored(tmp_path) == [0, 1, 2, 3, 4]
     recovered = run_job(*options, "--recover")
@@ -167,7 +168,7 @@ def test_a_truncated_topic_is_a_sentence(
     send(kafka, topic, events[40:])
     failed = run_job(*options)
     assert failed.exit_code == 1
-    assert "lacks records after the position of the last run" in failed.output
+    assert topic in failed.output
     assert "--recover" in failed.output
     assert len(failed.output.splitlines()) <= 3
     for last in ((*options, "--recover"), options):
@@ -185,35 +186,35 @@ def truncate(kafka: EmbeddedKafka, topic: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "options", "sentence"),
+    ("there", "options", "named"),
     [
-        ("events/_spark_metadata/0", (), "a stream writes"),
-        ("events/_stream", (), "a stream writes"),
-        ("nothing", ("--recover",), "--recover requires --stream"),
+        ("events/_spark_metadata/0", (), "--stream"),
+        ("events/_stream", (), "--stream"),
+        ("nothing", ("--recover",), "--stream"),
         (
             "events/_spark_metadata/0",
             ("--stream", "once", "--events", "kafka://127.0.0.1:1/x"),
-            "the file sink of another Spark stream",
+            "`ingest --events ",
         ),
         (
             "nothing",
             ("--stream", "once", "--events", "kafka://127.0.0.1:1/x", "--late", "soon"),
-            "--late 'soon' is not an interval",
+            "--late 'soon'",
         ),
-        ("nothing", ("--stream", "once"), "--stream requires a topic"),
+        ("nothing", ("--stream", "once"), "kafka://HOST:PORT/TOPIC"),
         (
             "events/date=2026-01-01/x.parquet",
             ("--stream", "once", "--events", "kafka://127.0.0.1:1/x"),
-            "was written without --stream",
+            "--checkpoint",
         ),
     ],
 )
-def test_wrong_input_is_a_sentence(
-    run_job: RunJob, tmp_path: Path, there: str, options: tuple[str, ...], sentence: str
+def test_wrong_input_is_named(
+    run_job: RunJob, tmp_path: Path, there: str, options: tuple[str, ...], named: str
 ) -> None:
     lines = write_lines(tmp_path / "events.jsonl", [make_event()])
     (tmp_path / "out" / there).parent.mkdir(parents=True)
     (tmp_path / "out" / there).touch()
     result = run_job("ingest", "--events", lines, "--out", tmp_path / "out", *options)
     assert result.exit_code == 2
-    assert sentence in result.output
+    assert named in result.output

@@ -43,7 +43,7 @@ def lines_of(result: Result) -> list[str]:
 def test_a_file_that_cannot_be_read_is_named() -> None:
     error = explain(PySparkException(STAGE))
     assert isinstance(error, InputError)
-    assert "cannot read file:///lake/events/date=2026-01-01/part-0.parquet" in str(error)
+    assert "file:///lake/events/date=2026-01-01/part-0.parquet: part-0.parquet " in str(error)
     assert "\n" not in str(error)
     assert str(log_file()) in str(error)
     assert "cannotReadFilesError" in log_file().read_text()

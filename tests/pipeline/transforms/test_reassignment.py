@@ -59,7 +59,7 @@ def test_a_throttle_that_the_network_does_not_carry() -> None:
 def test_a_throttle_that_takes_too_long() -> None:
     found = plan(CLUSTER, throttle=1_000_000, within=60)
     assert not found.feasible
-    assert "longer than the 60 s asked for" in found.reason
+    assert " 60 s " in found.reason
 
 
 def test_nothing_to_move() -> None:
