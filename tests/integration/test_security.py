@@ -18,6 +18,7 @@ from kio.schema.errors import ErrorCode
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.quota.identity import USER
+from proxy.wire.api_keys import LIST_GROUPS
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.secured_clients import (
     COUNT,
@@ -44,7 +45,6 @@ pytestmark = pytest.mark.kafka
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER]
 SHARED = "shared-client-id"
 ALICE_S_RATE = 100_000
-LIST_GROUPS = 16
 USAGE = "__quota_proxy_usage"
 
 

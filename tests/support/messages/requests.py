@@ -17,6 +17,7 @@ from proxy.wire.api_keys import (
     DESCRIBE_CLUSTER,
     FETCH,
     FIND_COORDINATOR,
+    LIST_OFFSETS,
     METADATA,
     PRODUCE,
     SHARE_ACKNOWLEDGE,
@@ -24,7 +25,6 @@ from proxy.wire.api_keys import (
 )
 from tests.support.messages.kio_messages import request_type
 
-LIST_OFFSETS: Final = 2
 TOPIC_IDS_FROM: Final = 13
 """The first version of Produce and of Fetch that names topics by id."""
 BATCH_HEADER: Final = 61

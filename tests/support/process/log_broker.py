@@ -14,12 +14,13 @@ from proxy.wire.api_keys import (
     CREATE_TOPICS,
     DESCRIBE_CONFIGS,
     FETCH,
+    LIST_OFFSETS,
     METADATA,
     PRODUCE,
 )
 from tests.support.messages.kio_messages import response_type
 from tests.support.messages.mutations import NO_TIME
-from tests.support.messages.requests import LIST_OFFSETS, build, next_offset, part
+from tests.support.messages.requests import build, next_offset, part
 from tests.support.messages.requests import values as values_of
 from tests.support.process.socket_broker import SocketBroker
 

@@ -16,13 +16,13 @@ from proxy.demo.ports import free_port_range
 from proxy.server import listeners
 from proxy.server.app import Proxy
 from proxy.server.listener.early_ports import EarlyPorts
+from proxy.wire.api_keys import METADATA
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type
 from tests.support.messages.requests import metadata
 from tests.support.process.metadata_broker import MetadataBroker
 from tests.support.process.settings import KINDS, configuration
 
 HOST = "127.0.0.1"
-METADATA = 3
 POLL_SECONDS = 0.02
 
 

@@ -13,8 +13,7 @@ from proxy.store.quota_store import QuotaStore, StoreUnavailable
 from proxy.store.records import Place, Setting, encode
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
-from proxy.wire.api_keys import METADATA, PRODUCE
-from tests.support.messages.requests import LIST_OFFSETS
+from proxy.wire.api_keys import LIST_OFFSETS, METADATA, PRODUCE
 from tests.support.process.log_broker import LogBroker
 from tests.support.stories.memory_store import file_of
 from tests.support.waiting import reached

@@ -12,8 +12,7 @@ from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import QuotaEntity
 from proxy.store.records import Place, Setting, encode
 from proxy.upstream.cluster_access import ClusterAccess
-from proxy.wire.api_keys import FETCH
-from tests.support.messages.requests import LIST_OFFSETS
+from proxy.wire.api_keys import FETCH, LIST_OFFSETS
 from tests.support.process.log_broker import END, LogBroker
 from tests.support.process.metadata_broker import MetadataBroker
 

@@ -12,12 +12,11 @@ from proxy.relay.relay import Relay
 from proxy.relay.settings import RelaySettings
 from proxy.server.connection.connection import Connection
 from proxy.wire.addresses import Address, Addresses, BrokerAddress
+from proxy.wire.api_keys import METADATA
 from proxy.wire.edit import i32, string
 from tests.support.messages.exchanges import opaque
 from tests.support.messages.kio_messages import BROKER_HOST, PROXY_HOST, framed
 from tests.support.stories.client_transport import ClientTransport
-
-METADATA = 3
 
 
 class Host:
