@@ -38,11 +38,6 @@ class LoopTurns:
         """The pieces of work that wait, by client, in the order of their turns."""
         self._armed = False
 
-    @property
-    def idle(self) -> bool:
-        """Whether no work waits."""
-        return not self._waiting
-
     async def grant(self, client: ClientKey) -> None:
         """Return when GRANT steps may be done for this client."""
         self._arm()
