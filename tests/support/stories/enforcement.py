@@ -1,5 +1,7 @@
 """Enforcement settings by their names alone, for tests that set few of them."""
 
+from typing import TypedDict
+
 from proxy.quota.limits.enforcement import (
     ENFORCE,
     PACE,
@@ -11,6 +13,26 @@ from proxy.quota.limits.enforcement import (
     RateWindow,
 )
 from proxy.quota.limits.scopes import PER_BROKER_ONLY, Scopes
+
+
+class EnforcementOptions(TypedDict, total=False):
+    """The arguments of enforcement() but for `algorithm`, for tests that pass them on."""
+
+    burst_seconds: float
+    samples: int
+    window_seconds: float
+    max_throttle_seconds: float
+    mutation_samples: int
+    mutation_window_seconds: float
+    replication_samples: int
+    replication_window_seconds: float
+    mode: str
+    modes: dict[str, str]
+    exempt_users: list[str]
+    exempt_client_ids: list[str]
+    exempt_cidrs: list[str]
+    rejection_error: int
+    scopes: Scopes
 
 
 def enforcement(

@@ -6,7 +6,7 @@ whole batches. The first partition with records brings a batch in any case.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from proxy.quota.fetch_plan import FetchItem
 from proxy.quota.follower_plan import FollowerPlan, SessionState
@@ -81,6 +81,15 @@ class Copy:
     @property
     def left(self) -> int:
         return self.size - self.offset * MESSAGE
+
+
+class Party(Protocol):
+    """What takes part in a move, in turn with others."""
+
+    wakes_at: float
+
+    def step(self, now: float, came: list[tuple[float, int]]) -> None:
+        """Do what is due, and set `wakes_at` to the time of the next step."""
 
 
 @dataclass
@@ -182,15 +191,15 @@ def copies(
     return made
 
 
-def run(fetchers: Sequence[Fetcher], seconds: float) -> list[tuple[float, int]]:
+def run(parties: Sequence[Party], seconds: float) -> list[tuple[float, int]]:
     """Return the bytes that arrive: times since the start, and sizes."""
     came: list[tuple[float, int]] = []
-    now = max(START, min(fetcher.wakes_at for fetcher in fetchers))
+    now = max(START, min(party.wakes_at for party in parties))
     until = START + seconds
     while now < until:
-        fetcher = min(fetchers, key=lambda one: one.wakes_at)
-        now = max(now, fetcher.wakes_at)
-        fetcher.step(now, came)
+        party = min(parties, key=lambda one: one.wakes_at)
+        now = max(now, party.wakes_at)
+        party.step(now, came)
     return [(at - START, size) for at, size in came]
 
 

@@ -1,11 +1,11 @@
 """The quota of a partition's bytes, and the requests that it admits and charges."""
 
-from typing import Any, Final
+from typing import Final, Unpack
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.topic_partition_bytes.kind import KIND
+from proxy.quota.kinds.topic_partition_bytes.kind import KIND, TopicPartitionBytes
 from proxy.quota.limits.config_keys import (
     CONSUMER_BYTE_RATE,
     CONSUMER_BYTE_RATE_ACTION,
@@ -20,7 +20,7 @@ from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
-from tests.support.stories.enforcement import enforcement
+from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 WHO: Final = Identity("u", "c", "127.0.0.1")
 IN: Final = PRODUCER_BYTE_RATE.name
@@ -29,15 +29,20 @@ OMITTING: Final = {"orders": {OUT: "1000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}
 MAX_BYTES: Final = 50 << 20
 
 
-def limits(algorithm: str = PACE, topics: dict[str, dict[str, str]] | None = None, **settings: Any) -> Limits:
+def limits(
+    algorithm: str = PACE,
+    topics: dict[str, dict[str, str]] | None = None,
+    **settings: Unpack[EnforcementOptions],
+) -> Limits:
     """Limits of topics; by default 1000 bytes per second in each direction for the topic `orders`."""
     topics = topics or {"orders": {IN: "1000", OUT: "1000"}}
     return Limits({}, resources=Resources(topics), settings=enforcement(algorithm=algorithm, **settings))
 
 
-def quota(configured: Limits | None = None) -> Any:
+def quota(configured: Limits | None = None) -> TopicPartitionBytes:
     """The quota with these limits."""
     made = KIND.build()
+    assert isinstance(made, TopicPartitionBytes)
     made.configure(configured or limits(), 0.0)
     return made
 

@@ -1,6 +1,7 @@
 """CutThrough on small frames, each of whose cuts can be tried."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,17 +24,17 @@ from tests.support.messages.kio_messages import (
 from tests.support.messages.reading import pass_response
 
 
-def passing(parts, view):
+def passing(parts: list[bytes], view: ResponseView | None) -> CutThrough:
     exchange = Exchange(1, Client("u", "c", "a", Bytes(), b"c"))
     frame = Frame([parts[0]], sum(map(len, parts)), False)
     return CutThrough(frame, exchange, Reader([parts[0]]), view)
 
 
-def taken(passing):
+def taken(passing: CutThrough) -> bytes:
     return b"".join(passing.take())
 
 
-def test_without_a_view_everything_goes_on_at_once():
+def test_without_a_view_everything_goes_on_at_once() -> None:
     through = passing([b"abcd", b"efgh"], None)
     assert through.has_read(-1)
     assert (through.waiting, taken(through), through.waiting) == (4, b"abcd", 0)
@@ -42,7 +43,7 @@ def test_without_a_view_everything_goes_on_at_once():
     assert taken(through) == b"efgh"
 
 
-def test_a_view_that_is_done_lets_everything_pass():
+def test_a_view_that_is_done_lets_everything_pass() -> None:
     view = ResponseView(0, False, 8)
     view.cursor.done = True
     through = passing([b"abcd", b"efgh"], view)
@@ -51,7 +52,7 @@ def test_a_view_that_is_done_lets_everything_pass():
     assert taken(through) == b"efgh"
 
 
-def test_nothing_goes_on_before_there_is_a_mark():
+def test_nothing_goes_on_before_there_is_a_mark() -> None:
     view = ResponseView(0, False, 8)
     through = passing([b"abcd", b"efgh"], view)
     assert (taken(through), through.waiting, through.has_read(0)) == (b"", 4, False)
@@ -63,7 +64,7 @@ def test_nothing_goes_on_before_there_is_a_mark():
     assert (taken(through), through.waiting) == (b"", 2)
 
 
-def test_edits_of_a_view_that_is_done_are_made_as_their_bytes_go():
+def test_edits_of_a_view_that_is_done_are_made_as_their_bytes_go() -> None:
     view = ResponseView(0, False, 8)
     view.cursor.done = True
     view.edits[:] = [Edit(4, 6, b"XYZ")]
@@ -76,7 +77,7 @@ def test_edits_of_a_view_that_is_done_are_made_as_their_bytes_go():
         assert taken(through) == part
 
 
-def endpoints_response(version=16):
+def endpoints_response(version: int = 16) -> Any:
     response = fetch_response(version, b"records" * 9)
     node = type(response).__annotations__["node_endpoints"].__args__[0]
     nodes = tuple(node(node_id=at, host=f"{BROKER_HOST}.{at}", port=9092, rack=None) for at in (1, 2))
@@ -84,7 +85,7 @@ def endpoints_response(version=16):
 
 
 @pytest.mark.parametrize("throttle_ms", [0, 1500])
-def test_every_cut_of_a_response_with_an_edit_at_its_end(throttle_ms):
+def test_every_cut_of_a_response_with_an_edit_at_its_end(throttle_ms: int) -> None:
     """The length is sent with the first bytes, so the addresses must not change it."""
     response = endpoints_response()
     frame = response_frame(response)
@@ -96,14 +97,14 @@ def test_every_cut_of_a_response_with_an_edit_at_its_end(throttle_ms):
             assert is_without_endpoints(b"".join(passed), told), cut
 
 
-def test_a_response_in_one_part_is_rewritten():
+def test_a_response_in_one_part_is_rewritten() -> None:
     response = endpoints_response()
     passed, _ = pass_response(FETCH, 16, [response_frame(response)])
     assert read_frame(type(response), passed[0]) == through_proxy(response)
 
 
 @pytest.mark.parametrize("version", [1, 4, 12])
-def test_every_cut_of_a_response_with_an_edit_at_its_front(version):
+def test_every_cut_of_a_response_with_an_edit_at_its_front(version: int) -> None:
     if version == 1:
         plain = b"\0\0\0\x30" + bytes(3) + b"\1" + bytes(44)
         told = plain[:8] + b"\0\0\x05\xdc" + plain[12:]
@@ -114,7 +115,7 @@ def test_every_cut_of_a_response_with_an_edit_at_its_front(version):
         assert b"".join(passed) == told, cut
 
 
-def test_bytes_go_on_as_soon_as_they_are_read():
+def test_bytes_go_on_as_soon_as_they_are_read() -> None:
     response = replace(fetch_response(16, bytes(10_000)), node_endpoints=endpoints_response().node_endpoints)
     frame = response_frame(response)
     passed, view = pass_response(
@@ -125,7 +126,7 @@ def test_bytes_go_on_as_soon_as_they_are_read():
     assert [item.size for item in view.items] == [10_000]
 
 
-def test_what_has_gone_on_is_let_go():
+def test_what_has_gone_on_is_let_go() -> None:
     response = fetch_response(16, bytes(10_000))
     frame = response_frame(response)
     reader = Reader([frame[:200]], 9)

@@ -14,7 +14,7 @@ from proxy.wire.views import Item, RequestView
 
 
 @pytest.mark.parametrize("inbound", [True, False])
-def test_items_are_counted_as_they_come_and_the_rest_at_the_end(inbound):
+def test_items_are_counted_as_they_come_and_the_rest_at_the_end(inbound: bool) -> None:
     traffic = Traffic(topic_partitions=True, usage=UsageLedger())
     usage = CutThroughUsage(traffic, inbound=inbound)
     client = new_client(Identity("u", "", "a"), b"c", traffic, 1)

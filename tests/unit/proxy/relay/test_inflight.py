@@ -20,11 +20,11 @@ from proxy.wire.views import RequestView
 from tests.support.stories.playbook import EVERYONE, START, engine
 
 
-def in_flight(room=None):
+def in_flight(room: InFlightRoom | None = None) -> InFlight:
     return InFlight(QuotaEngine([]), Traffic(), RelayOutput(), room)
 
 
-def fill(order):
+def fill(order: InFlight) -> int:
     """Add requests until the connection may have no more; return how many."""
     count = 0
     while not order.full:
@@ -33,32 +33,32 @@ def fill(order):
     return count
 
 
-def taken(order):
+def taken(order: InFlight) -> list[bytes]:
     output = order._output
     pieces = output.to_client
     output.clear()
     return pieces
 
 
-def client():
+def client() -> Client:
     return Client("u", "c", "a", Bytes(), b"c")
 
 
-def brokers(number):
+def brokers(number: int) -> Exchange:
     return Exchange(number, client())
 
 
-def own(number):
+def own(number: int) -> Exchange:
     return Exchange(number, client(), local=True)
 
 
-def with_local_response(number, response):
+def with_local_response(number: int, response: bytes) -> Exchange:
     exchange = own(number)
     exchange.local_response = response
     return exchange
 
 
-def test_responses_come_in_the_order_of_requests():
+def test_responses_come_in_the_order_of_requests() -> None:
     order = in_flight()
     first, second = brokers(1), brokers(2)
     order.add(first)
@@ -68,19 +68,19 @@ def test_responses_come_in_the_order_of_requests():
         order.take_response(3)
 
 
-def test_a_response_to_nothing():
+def test_a_response_to_nothing() -> None:
     with pytest.raises(Malformed, match="correlation_id 5"):
         in_flight().take_response(5)
 
 
-def test_a_response_while_the_proxys_own_is_due():
+def test_a_response_while_the_proxys_own_is_due() -> None:
     order = in_flight()
     order.add(own(5))
     with pytest.raises(Malformed, match="correlation_id 5"):
         order.take_response(5)
 
 
-def test_an_local_response_is_awaited_and_leaves_in_its_turn():
+def test_an_local_response_is_awaited_and_leaves_in_its_turn() -> None:
     order = in_flight()
     mine = own(2)
     order.add(brokers(1))
@@ -97,14 +97,14 @@ def test_an_local_response_is_awaited_and_leaves_in_its_turn():
     assert taken(order) == []
 
 
-def test_an_local_response_that_is_there_already_is_not_awaited():
+def test_an_local_response_that_is_there_already_is_not_awaited() -> None:
     order = in_flight()
     order.add(with_local_response(1, b"mine"))
     assert not order.awaiting_response
     assert taken(order) == [b"mine"]
 
 
-def test_an_local_response_is_counted():
+def test_an_local_response_is_counted() -> None:
     traffic = Traffic()
     total = traffic.total
     order = InFlight(QuotaEngine([]), traffic, RelayOutput())
@@ -113,7 +113,7 @@ def test_an_local_response_is_counted():
     assert (total.bytes_out, mine.client.traffic.bytes_out) == (4, 4)
 
 
-def test_nothing_comes_between_the_parts_of_a_response():
+def test_nothing_comes_between_the_parts_of_a_response() -> None:
     order = in_flight()
     order.begin_response()
     assert not order.empty
@@ -125,7 +125,7 @@ def test_nothing_comes_between_the_parts_of_a_response():
     assert order.empty
 
 
-def test_a_hold_keeps_all_that_comes_after_it():
+def test_a_hold_keeps_all_that_comes_after_it() -> None:
     order = in_flight()
     order.send([b"before"])
     order.delay(5.0)
@@ -141,7 +141,7 @@ def test_a_hold_keeps_all_that_comes_after_it():
     assert (order.delayed_until, order.empty) == (0.0, True)
 
 
-def test_the_longest_mute_holds():
+def test_the_longest_mute_holds() -> None:
     order = in_flight()
     order.mute(5.0)
     order.mute(3.0)
@@ -150,7 +150,7 @@ def test_the_longest_mute_holds():
     assert order.muted_until == 6.0
 
 
-def test_so_many_requests_and_no_more():
+def test_so_many_requests_and_no_more() -> None:
     order = in_flight()
     for number in range(MAX_IN_FLIGHT):
         assert not order.full
@@ -160,7 +160,7 @@ def test_so_many_requests_and_no_more():
     assert not order.full
 
 
-def test_connections_share_the_room_for_more_than_a_few_requests():
+def test_connections_share_the_room_for_more_than_a_few_requests() -> None:
     room = InFlightRoom()
     greedy = [in_flight(room) for _ in range(10)]
     taken = [fill(order) for order in greedy]
@@ -174,7 +174,7 @@ def test_connections_share_the_room_for_more_than_a_few_requests():
     assert fill(late) == MAX_IN_FLIGHT - FREE_IN_FLIGHT + 1
 
 
-def test_room_is_given_back_once():
+def test_room_is_given_back_once() -> None:
     room = InFlightRoom()
     order = in_flight(room)
     fill(order)
@@ -188,7 +188,7 @@ def test_room_is_given_back_once():
     assert room.taken == 0
 
 
-def test_a_response_to_what_the_proxy_asked_leaves_its_own_still_due():
+def test_a_response_to_what_the_proxy_asked_leaves_its_own_still_due() -> None:
     order = in_flight()
     mine = own(2)
     order.add(brokers(1))
@@ -203,7 +203,7 @@ def test_a_response_to_what_the_proxy_asked_leaves_its_own_still_due():
     assert taken(order) == [b"mine"]
 
 
-def test_a_response_to_what_the_proxy_asked_has_its_correlation_id():
+def test_a_response_to_what_the_proxy_asked_has_its_correlation_id() -> None:
     order = in_flight()
     mine = own(2)
     order.add(mine)
@@ -215,11 +215,11 @@ def test_a_response_to_what_the_proxy_asked_has_its_correlation_id():
 @pytest.mark.parametrize(
     ("seconds", "milliseconds"), [(-1.0, 0), (0.0, 0), (0.0001, 1), (1.5, 1500), (1e12, 2**31 - 1)]
 )
-def test_a_wait_in_milliseconds(seconds, milliseconds):
+def test_a_wait_in_milliseconds(seconds: float, milliseconds: int) -> None:
     assert in_flight().announced(seconds, 0.0) == milliseconds
 
 
-def test_each_partition_of_a_local_response_costs_request_time():
+def test_each_partition_of_a_local_response_costs_request_time() -> None:
     limits = engine({EVERYONE: {"request_percentage": 10.0}})
     order = InFlight(limits, Traffic(), RelayOutput())
     for number, partitions in enumerate((0, 1000)):

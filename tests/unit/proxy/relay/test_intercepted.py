@@ -26,12 +26,12 @@ from tests.support.messages.exchanges import opaque
         (CREATE_TOPICS, MAX_INTERCEPTED_REQUEST_BYTES),
     ],
 )
-def test_a_filter_is_small_and_other_requests_may_be_large(api_key, size):
+def test_a_filter_is_small_and_other_requests_may_be_large(api_key: int, size: int) -> None:
     assert max_request_bytes(api_key) == size
     assert MAX_DESCRIBE_BYTES < MAX_ALTER_QUOTAS_BYTES < MAX_INTERCEPTED_REQUEST_BYTES
 
 
-def test_a_request_is_given_out_without_its_length():
+def test_a_request_is_given_out_without_its_length() -> None:
     frame = opaque(7)
     header = read_request_header(Reader([frame], LENGTH_SIZE))
     exchange = Exchange(7, Client("u", "c", "a", Bytes(), b"c"))

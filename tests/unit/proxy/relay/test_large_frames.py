@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from proxy.quota.identity import ANONYMOUS, Identity
@@ -11,28 +13,28 @@ ALICE, BOB, CAROL = (Identity(name, "c", "10.0.0.1") for name in ("alice", "bob"
 class Connection:
     """The memory of a connection of one user."""
 
-    def __init__(self, frames, who=ALICE):
+    def __init__(self, frames: LargeFrames, who: Identity = ALICE) -> None:
         self.memory = LargeFrame(frames)
         self.who = who
 
-    def reserve(self, size):
+    def reserve(self, size: int) -> bool:
         return self.memory.reserve(size, self.who)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.memory, name)
 
 
 @pytest.fixture
-def frames():
+def frames() -> LargeFrames:
     return LargeFrames(100)
 
 
-def connections(frames, number):
+def connections(frames: LargeFrames, number: int) -> list[Connection]:
     """Of different users."""
     return [Connection(frames, Identity(f"user {index}", "c", "10.0.0.1")) for index in range(number)]
 
 
-def test_a_frame_gets_its_whole_size_or_nothing(frames):
+def test_a_frame_gets_its_whole_size_or_nothing(frames: LargeFrames) -> None:
     one, other, third = connections(frames, 3)
     assert one.reserve(SIZE)
     assert other.reserve(SIZE)
@@ -45,7 +47,7 @@ def test_a_frame_gets_its_whole_size_or_nothing(frames):
     assert (frames.reserved, frames.wanted) == (0, False)
 
 
-def test_a_frame_larger_than_all_of_the_memory_has_it_alone(frames):
+def test_a_frame_larger_than_all_of_the_memory_has_it_alone(frames: LargeFrames) -> None:
     small, huge = connections(frames, 2)
     assert small.reserve(1)
     assert not huge.reserve(1000)
@@ -54,7 +56,7 @@ def test_a_frame_larger_than_all_of_the_memory_has_it_alone(frames):
     assert not small.reserve(1)
 
 
-def test_small_frames_do_not_overtake_a_large_one(frames):
+def test_small_frames_do_not_overtake_a_large_one(frames: LargeFrames) -> None:
     first, large, small = connections(frames, 3)
     assert first.reserve(SIZE)
     assert not large.reserve(100)
@@ -64,7 +66,7 @@ def test_small_frames_do_not_overtake_a_large_one(frames):
     assert large.reserve(100)
 
 
-def test_who_leaves_the_line_holds_nobody_up(frames):
+def test_who_leaves_the_line_holds_nobody_up(frames: LargeFrames) -> None:
     first, large, small = connections(frames, 3)
     assert first.reserve(SIZE)
     assert not large.reserve(100)
@@ -76,7 +78,7 @@ def test_who_leaves_the_line_holds_nobody_up(frames):
     assert frames.reserved == SIZE + 1
 
 
-def test_a_connection_has_one_frame_at_a_time(frames):
+def test_a_connection_has_one_frame_at_a_time(frames: LargeFrames) -> None:
     (frame,) = connections(frames, 1)
     assert frame.reserve(SIZE)
     assert not frame.reserve(1)
@@ -87,7 +89,7 @@ def test_a_connection_has_one_frame_at_a_time(frames):
     assert frames.reserved == 1
 
 
-def test_a_long_line_is_not_asked_often(frames):
+def test_a_long_line_is_not_asked_often(frames: LargeFrames) -> None:
     first, *waiting = connections(frames, 1000)
     assert first.reserve(100)
     assert not any(frame.reserve(SIZE) for frame in waiting)
@@ -97,7 +99,7 @@ def test_a_long_line_is_not_asked_often(frames):
     assert seconds[-1] == MAX_RETRY_SECONDS
 
 
-def granted(frames, holder, waiting):
+def granted(frames: LargeFrames, holder: Connection, waiting: list[Connection]) -> list[str]:
     """Who gets the memory, one after the other."""
     order = []
     while waiting:
@@ -109,7 +111,7 @@ def granted(frames, holder, waiting):
     return order
 
 
-def test_requests_of_a_client_have_at_most_half_of_the_memory(frames):
+def test_requests_of_a_client_have_at_most_half_of_the_memory(frames: LargeFrames) -> None:
     alice = [Connection(frames) for _ in range(4)]
     assert [connection.reserve(20) for connection in alice] == [True, True, False, False]
     bob = Connection(frames, BOB)
@@ -125,7 +127,7 @@ def test_requests_of_a_client_have_at_most_half_of_the_memory(frames):
     assert bob.reserve(1)
 
 
-def test_clients_have_turns_whatever_the_number_of_their_connections(frames):
+def test_clients_have_turns_whatever_the_number_of_their_connections(frames: LargeFrames) -> None:
     holder = Connection(frames, CAROL)
     assert holder.reserve(100)
     users = [ALICE] * 5 + [BOB, CAROL, BOB]
@@ -135,7 +137,7 @@ def test_clients_have_turns_whatever_the_number_of_their_connections(frames):
     assert order == ["alice", "bob", "carol", "alice", "bob", "alice", "alice", "alice"]
 
 
-def test_a_client_that_connects_again_waits_for_one_turn_of_each_other_client(frames):
+def test_a_client_that_connects_again_waits_for_one_turn_of_each_other_client(frames: LargeFrames) -> None:
     holder = Connection(frames, CAROL)
     assert holder.reserve(100)
     waiting = [Connection(frames, ALICE) for _ in range(50)]
@@ -148,7 +150,7 @@ def test_a_client_that_connects_again_waits_for_one_turn_of_each_other_client(fr
     assert granted(frames, holder, [*waiting, again]).index("bob") == 1
 
 
-def test_those_without_a_principal_are_told_apart_by_their_addresses(frames):
+def test_those_without_a_principal_are_told_apart_by_their_addresses(frames: LargeFrames) -> None:
     holder = Connection(frames, CAROL)
     assert holder.reserve(100)
     nobodies = [Identity(ANONYMOUS, "c", address) for address in ("10.0.0.1", "10.0.0.1", "10.0.0.2")]
@@ -161,7 +163,7 @@ def test_those_without_a_principal_are_told_apart_by_their_addresses(frames):
     assert waiting[2].reserve(100)
 
 
-def test_a_client_asks_the_later_the_more_requests_are_before_its_own(frames):
+def test_a_client_asks_the_later_the_more_requests_are_before_its_own(frames: LargeFrames) -> None:
     holder = Connection(frames, CAROL)
     assert holder.reserve(100)
     waiting = [Connection(frames, who) for who in [ALICE] * 100 + [BOB] * 3]

@@ -8,7 +8,7 @@ TABLES = pytest.mark.parametrize("transitions", [REQUEST_TRANSITIONS, RESPONSE_T
 
 
 @TABLES
-def test_the_table_decides_which_changes_there_are(transitions):
+def test_the_table_decides_which_changes_there_are(transitions: dict[tuple[int, int], str]) -> None:
     for before, after in product(range(len(NAMES)), repeat=2):
         mode = Mode(modes_after(transitions))
         mode.now = before
@@ -22,7 +22,9 @@ def test_the_table_decides_which_changes_there_are(transitions):
 
 
 @TABLES
-def test_every_mode_begins_with_reading_and_but_for_the_last_ends_there(transitions):
+def test_every_mode_begins_with_reading_and_but_for_the_last_ends_there(
+    transitions: dict[tuple[int, int], str],
+) -> None:
     entered = {after for _, after in transitions} - {READING}
     assert {after for before, after in transitions if before == READING} == entered
     left = {before for before, _ in transitions} - {READING}

@@ -1,11 +1,12 @@
 from proxy.relay.outgoing import Outgoing
-from proxy.wire.frames import CUT_THROUGH_BYTES, FrameSplitter
+from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter
 from tests.support.messages.kio_messages import framed
+from tests.support.present import present
 
 A, B, C = framed(b"a" * 50), framed(b"b" * 60), framed(b"c" * 70)
 
 
-def splitter(*chunks):
+def splitter(*chunks: bytes) -> FrameSplitter:
     """A splitter that has been fed these."""
     found = FrameSplitter(CUT_THROUGH_BYTES)
     for chunk in chunks:
@@ -13,65 +14,69 @@ def splitter(*chunks):
     return found
 
 
-def test_frames_that_are_a_whole_chunk_leave_as_this_chunk():
+def next_of(found: FrameSplitter) -> Frame:
+    return present(found.next())
+
+
+def test_frames_that_are_a_whole_chunk_leave_as_this_chunk() -> None:
     chunk = A + B + C
     found, out = splitter(chunk), Outgoing()
     for _ in range(3):
-        out.add_frame(found.next())
+        out.add_frame(next_of(found))
     assert out.pieces == [chunk]
     assert out.pieces[0] is chunk
 
 
-def test_frames_of_a_part_of_a_chunk_leave_as_one_piece():
+def test_frames_of_a_part_of_a_chunk_leave_as_one_piece() -> None:
     found, out = splitter(A + B + C), Outgoing()
     found.next()
-    out.add_frame(found.next())
-    out.add_frame(found.next())
+    out.add_frame(next_of(found))
+    out.add_frame(next_of(found))
     assert out.pieces == [B + C]
 
 
-def test_a_frame_that_does_not_follow_the_last_one_begins_another_piece():
+def test_a_frame_that_does_not_follow_the_last_one_begins_another_piece() -> None:
     found, out = splitter(A + B + C), Outgoing()
-    out.add_frame(found.next())
+    out.add_frame(next_of(found))
     found.next()
-    out.add_frame(found.next())
+    out.add_frame(next_of(found))
     assert out.pieces == [A, C]
 
 
-def test_bytes_between_frames_keep_their_place():
+def test_bytes_between_frames_keep_their_place() -> None:
     found, out = splitter(A + B + C), Outgoing()
-    out.add_frame(found.next())
+    out.add_frame(next_of(found))
     out.add([b"own", b"bytes"])
-    out.add_frame(found.next())
-    out.add_frame(found.next())
+    out.add_frame(next_of(found))
+    out.add_frame(next_of(found))
     out.add([b"end"])
     assert out.pieces == [A, b"own", b"bytes", B + C, b"end"]
 
 
-def test_a_frame_in_several_chunks_and_one_whose_pieces_have_been_used_leave_in_their_pieces():
+def test_a_frame_in_several_chunks_and_one_whose_pieces_have_been_used_leave_in_their_pieces() -> None:
     large = framed(b"x" * 9000)
     found, out = splitter(A + large[:5000], large[5000:] + B), Outgoing()
-    used = found.next()
+    used = present(found.next())
     used.pieces[:] = [b"edited"]
     out.add_frame(used)
-    out.add_frame(found.next())
-    out.add_frame(found.next())
+    out.add_frame(next_of(found))
+    out.add_frame(next_of(found))
     assert out.pieces == [b"edited", large[:5000], large[5000:], B]
 
 
-def test_equal_chunks_one_after_the_other_are_two_pieces():
+def test_equal_chunks_one_after_the_other_are_two_pieces() -> None:
     found, out = splitter(A), Outgoing()
-    out.add_frame(found.next())
+    out.add_frame(next_of(found))
     found.feed(bytes(bytearray(A)))
-    out.add_frame(found.next())
+    out.add_frame(next_of(found))
     assert out.pieces == [A, A]
 
 
-def test_the_next_call_begins_with_nothing_and_lists_that_were_taken_stay():
+def test_the_next_call_begins_with_nothing_and_lists_that_were_taken_stay() -> None:
     found, out = splitter(A + B), Outgoing()
-    out.add_frame(found.next())
+    out.add_frame(next_of(found))
     taken = out.pieces
-    out.add_frame(found.next())
+    out.add_frame(next_of(found))
     out.clear()
     assert (out.pieces, taken) == ([], [A])
     out.add([b"next"])

@@ -6,7 +6,7 @@ from proxy.relay.output import RelayOutput
 from proxy.wire.apis.api import RequestHeader
 
 
-def test_bytes_are_collected_in_order_until_the_next_call():
+def test_bytes_are_collected_in_order_until_the_next_call() -> None:
     output = RelayOutput()
     output.send_to_broker([b"a"])
     output.send_to_broker([b"b", b"c"])
@@ -17,7 +17,7 @@ def test_bytes_are_collected_in_order_until_the_next_call():
     assert (output.to_broker, output.to_client, to_broker) == ([], [], [b"a", b"b", b"c"])
 
 
-def test_requests_and_responses_of_the_proxy_are_handed_out_once():
+def test_requests_and_responses_of_the_proxy_are_handed_out_once() -> None:
     output = RelayOutput()
     client = new_client(Identity("u", "", "a"), b"", Traffic(), -1)
     request = Intercepted(Exchange(1, client, local=True), RequestHeader(48, 1, 1, b""), b"frame")
@@ -29,6 +29,6 @@ def test_requests_and_responses_of_the_proxy_are_handed_out_once():
     assert (output.intercepted, output.broker_responses) == ([], [])
 
 
-def test_outputs_share_nothing():
+def test_outputs_share_nothing() -> None:
     RelayOutput().add_broker_response(b"one")
     assert RelayOutput().broker_responses == []

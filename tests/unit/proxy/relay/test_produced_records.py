@@ -10,7 +10,7 @@ from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView
 
 
-def test_beyond_the_bound_records_count_when_they_are_sent():
+def test_beyond_the_bound_records_count_when_they_are_sent() -> None:
     traffic = Traffic(topic_partitions=True, usage=UsageLedger())
     client = new_client(Identity("u", "", "a"), b"c", traffic, 1)
     records = ProducedRecords(traffic)

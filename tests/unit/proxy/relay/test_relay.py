@@ -15,7 +15,7 @@ from tests.support.stories.playbook import EVERYONE, START, drive, engine, new_r
 SLOW = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
 
 
-def test_a_new_relay_has_nothing_to_do():
+def test_a_new_relay_has_nothing_to_do() -> None:
     relay = new_relay()
     assert (relay.idle, relay.first_request_seen, relay.client_muted, relay.request_unfinished) == (
         True,
@@ -30,11 +30,11 @@ def test_a_new_relay_has_nothing_to_do():
     assert relay.idle
 
 
-def test_requests_whose_responses_are_read_late_take_room_until_both_sides_are_closed():
+def test_requests_whose_responses_are_read_late_take_room_until_both_sides_are_closed() -> None:
     room = InFlightRoom()
     limits = engine({}, resources=Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "1000000"}}))
     relay = drive(limits, Ports(), Traffic(), in_flight_room=room).relay
-    for number in range(FREE_IN_FLIGHT + 5):
+    for number in range(int(FREE_IN_FLIGHT) + 5):
         relay.receive_from_client(produce(number, size=200), START + number)
     relay.end()
     assert (relay.awaits_late, room.taken) == (True, 5)
@@ -44,7 +44,7 @@ def test_requests_whose_responses_are_read_late_take_room_until_both_sides_are_c
     assert room.taken == 0
 
 
-def test_what_is_taken_is_gone():
+def test_what_is_taken_is_gone() -> None:
     relay = new_relay()
     relay.receive_from_client(produce(1), START)
     assert b"".join(relay.take_to_broker()) == produce(1)
@@ -54,7 +54,7 @@ def test_what_is_taken_is_gone():
     assert relay.take_to_client() == []
 
 
-def test_the_next_timer_is_the_earlier_of_the_mute_and_the_hold():
+def test_the_next_timer_is_the_earlier_of_the_mute_and_the_hold() -> None:
     relay = new_relay(SLOW)
     omitted_fetch = fetch_request(0, 1, {"t": {0: 100}})
     relay.receive_from_client(omitted_fetch + produce(2, size=6000), START)
@@ -71,7 +71,7 @@ def test_the_next_timer_is_the_earlier_of_the_mute_and_the_hold():
     assert (relay.next_timer, relay.client_muted) == (0.0, False)
 
 
-def test_a_late_timer_does_all_that_was_due():
+def test_a_late_timer_does_all_that_was_due() -> None:
     relay = new_relay(SLOW)
     relay.receive_from_client(produce(1, size=2000, version=0) + fetch(2, max_bytes=1), START)
     relay.receive_from_broker(produced(1, version=0), START)
@@ -82,20 +82,20 @@ def test_a_late_timer_does_all_that_was_due():
 
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1", opaque(1, 0, 99)])
-def test_the_client_is_to_blame_for_its_bytes(data):
+def test_the_client_is_to_blame_for_its_bytes(data: bytes) -> None:
     with pytest.raises(RelayError) as caught:
         new_relay().receive_from_client(data, START)
     assert caught.value.reason == CLIENT_PROTOCOL_ERROR
 
 
 @pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", responded(1)])
-def test_the_broker_is_to_blame_for_its_own(data):
+def test_the_broker_is_to_blame_for_its_own(data: bytes) -> None:
     with pytest.raises(RelayError) as caught:
         new_relay().receive_from_broker(data, START)
     assert caught.value.reason == BROKER_PROTOCOL_ERROR
 
 
-def test_the_client_is_to_blame_for_what_is_read_when_the_broker_has_responded():
+def test_the_client_is_to_blame_for_what_is_read_when_the_broker_has_responded() -> None:
     relay = new_relay(intercepted_api_keys=frozenset([42]))
     relay.receive_from_client(opaque(1, 42) + opaque(2, 0, 99), START)
     (own,) = relay.take_intercepted()
@@ -104,7 +104,7 @@ def test_the_client_is_to_blame_for_what_is_read_when_the_broker_has_responded()
     assert caught.value.reason == CLIENT_PROTOCOL_ERROR
 
 
-def test_the_sender_is_that_of_the_last_request():
+def test_the_sender_is_that_of_the_last_request() -> None:
     relay = new_relay()
     user = relay.sender[0]
     relay.receive_from_client(produce(1), START)

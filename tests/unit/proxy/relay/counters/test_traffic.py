@@ -1,16 +1,16 @@
 from proxy.quota.usage import API_KEYS, REST
-from proxy.relay.counters.traffic import MAX_CLIENTS, MAX_PARTITIONS, Traffic
+from proxy.relay.counters.traffic import MAX_CLIENTS, MAX_PARTITIONS, Bytes, Traffic
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
 
 ID = bytes(range(16))
 
 
-def counted(counters):
+def counted(counters: Bytes) -> tuple[int, int]:
     return (counters.bytes_in, counters.bytes_out)
 
 
-def test_requests_are_counted_by_key_and_unknown_keys_as_the_last():
+def test_requests_are_counted_by_key_and_unknown_keys_as_the_last() -> None:
     traffic = Traffic()
     for key in (0, 0, 18, API_KEYS - 1, API_KEYS, 32767):
         traffic.count_request(key)
@@ -18,7 +18,7 @@ def test_requests_are_counted_by_key_and_unknown_keys_as_the_last():
     assert [traffic.requests[key] for key in (0, 1, 18, API_KEYS - 1)] == [2, 0, 1, 3]
 
 
-def test_a_clients_counters_are_one_object():
+def test_a_clients_counters_are_one_object() -> None:
     traffic = Traffic()
     one = traffic.client("u", "c")
     one.bytes_in += 5
@@ -30,7 +30,7 @@ def test_a_clients_counters_are_one_object():
     }
 
 
-def test_every_connected_client_is_counted_by_name_however_many_there_are():
+def test_every_connected_client_is_counted_by_name_however_many_there_are() -> None:
     """A tenant that connects when there are many is not lost for as long as its connection lasts."""
     traffic = Traffic()
     for number in range(2 * MAX_CLIENTS):
@@ -45,7 +45,7 @@ def test_every_connected_client_is_counted_by_name_however_many_there_are():
     assert sum(each.bytes_in for each in traffic.clients.values()) == 2 * MAX_CLIENTS
 
 
-def test_a_new_client_is_named_however_many_there_were():
+def test_a_new_client_is_named_however_many_there_were() -> None:
     """The smallest of those that have left go to the rest, and no byte is lost."""
     traffic = Traffic()
     open_one = traffic.client("u", "open")
@@ -66,7 +66,7 @@ def test_a_new_client_is_named_however_many_there_were():
     assert sum(each.bytes_out for each in traffic.clients.values()) == 4 * MAX_CLIENTS
 
 
-def test_room_is_not_looked_for_with_each_client():
+def test_room_is_not_looked_for_with_each_client() -> None:
     """To look for it takes milliseconds where all are connected."""
     traffic = Traffic()
     first, *_ = [traffic.client("u", str(number)) for number in range(MAX_CLIENTS)]
@@ -79,7 +79,7 @@ def test_room_is_not_looked_for_with_each_client():
     assert ("u", "0") not in traffic.clients
 
 
-def test_partitions_are_counted_by_name_or_by_id():
+def test_partitions_are_counted_by_name_or_by_id() -> None:
     traffic = Traffic(topic_partitions=True)
     traffic.count_in([Item("t", NO_ID, 0, 10), Item("t", NO_ID, 1, 20), Item("t", NO_ID, 0, 3)])
     traffic.count_out([Item("", ID, 0, 7), Item("t", NO_ID, 0, 5)])
@@ -90,7 +90,7 @@ def test_partitions_are_counted_by_name_or_by_id():
     }
 
 
-def test_partitions_beyond_the_bound_are_counted_as_one():
+def test_partitions_beyond_the_bound_are_counted_as_one() -> None:
     traffic = Traffic(topic_partitions=True)
     traffic.count_in([Item("t", NO_ID, number, 1) for number in range(MAX_PARTITIONS)])
     traffic.count_in(
@@ -101,7 +101,7 @@ def test_partitions_beyond_the_bound_are_counted_as_one():
     assert counted(traffic.partitions[("t", NO_ID, 3)]) == (2, 0)
 
 
-def test_a_name_that_no_topic_can_have_is_counted_with_the_rest():
+def test_a_name_that_no_topic_can_have_is_counted_with_the_rest() -> None:
     """Clients may name what they like; only names that Kafka allows are kept."""
     traffic = Traffic(topic_partitions=True)
     traffic.count_in(
@@ -113,6 +113,6 @@ def test_a_name_that_no_topic_can_have_is_counted_with_the_rest():
     }
 
 
-def test_whether_partitions_are_counted_is_said_once():
+def test_whether_partitions_are_counted_is_said_once() -> None:
     assert Traffic(topic_partitions=True).topic_partitions
     assert not Traffic().topic_partitions

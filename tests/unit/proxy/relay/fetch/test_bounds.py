@@ -13,7 +13,9 @@ from proxy.wire.views import RequestView
         (-1, 700, 500, []),
     ],
 )
-def test_a_bound_below_what_the_client_wants_is_put_in(max_bytes, min_bytes, bound, edits):
+def test_a_bound_below_what_the_client_wants_is_put_in(
+    max_bytes: int, min_bytes: int, bound: int, edits: list[tuple[int, int]]
+) -> None:
     view = RequestView(1, 12, 1, "c", 100)
     view.max_bytes, view.min_bytes, view.min_bytes_at, view.max_bytes_at = max_bytes, min_bytes, 4, 8
     lower_max_bytes(view, bound)

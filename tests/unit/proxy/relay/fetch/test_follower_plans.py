@@ -1,6 +1,6 @@
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import SessionState
+from proxy.quota.follower_plan import FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
@@ -14,14 +14,14 @@ FOLLOWER = 2
 class Watching(Quota):
     """Notes what plans are about."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__((1,))
         self.omits = True
-        self.plans = []
-        self.more = []
+        self.plans: list[tuple[list[FetchItem], list[FetchItem], SessionState | None]] = []
+        self.more: list[FetchItem] = []
         """Items that the next plan includes."""
 
-    def plan_follower_fetch(self, plan, who, now):
+    def plan_follower_fetch(self, plan: FollowerPlan, who: Identity, now: float) -> None:
         self.plans.append((plan.items, plan.dropped, plan.state))
         if plan.state is None:
             plan.state = SessionState()
@@ -29,22 +29,22 @@ class Watching(Quota):
             plan.include(item)
 
 
-def item(partition):
+def item(partition: int) -> FetchItem:
     return FetchItem("t", partition, FOLLOWER, Watermarks(), (b"t", partition))
 
 
 class Side:
-    def __init__(self):
+    def __init__(self) -> None:
         self.quota = Watching()
         self.engine = QuotaEngine([self.quota])
         self.engine.configure(Limits({}), 0.0)
         self.plans = FollowerPlans()
 
-    def plan(self, any_items=True):
+    def plan(self, any_items: bool = True) -> FollowerPlan:
         return self.plans.plan(self.engine, WHO, 1.0, any_items=any_items)
 
 
-def test_a_plan_is_about_what_has_changed_since_the_last_one():
+def test_a_plan_is_about_what_has_changed_since_the_last_one() -> None:
     side = Side()
     one, two = item(1), item(2)
     for each in (one, two, one):
@@ -61,7 +61,7 @@ def test_a_plan_is_about_what_has_changed_since_the_last_one():
     assert second[2] is third[2] is not None
 
 
-def test_without_items_quotas_keep_nothing():
+def test_without_items_quotas_keep_nothing() -> None:
     side = Side()
     side.plans.note(item(1))
     side.plan()
@@ -70,7 +70,7 @@ def test_without_items_quotas_keep_nothing():
     assert [state for _, _, state in side.quota.plans] == [None, None]
 
 
-def test_what_plans_have_decided_stays_until_the_broker_is_told():
+def test_what_plans_have_decided_stays_until_the_broker_is_told() -> None:
     side = Side()
     one, two, three = item(1), item(2), item(3)
     side.plans.note(one)

@@ -18,6 +18,7 @@ from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView
 from tests.support.messages.kio_messages import read_frame, response_type
+from tests.support.present import present
 from tests.support.stories.fetching import COLD, HOT, Story, fetch
 from tests.support.stories.playbook import START
 
@@ -28,26 +29,26 @@ WHO = Identity("ANONYMOUS", "", "127.0.0.1")
 class Asking:
     """A client whose fetches name partitions that `story` omits."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.story = Story()
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(self.story.engine, self.traffic, self.output)
         self.gate = FetchGate(self.story.engine, self.in_flight, IdBudget(self.story.names), PlanTurns())
 
-    def forwards(self, partitions, session=(0, -1)):
+    def forwards(self, partitions: dict[tuple[str, int], int], session: tuple[int, int] = (0, -1)) -> bool:
         data = fetch(1, partitions, VERSION, session=session)
         reader = Reader([data], LENGTH_SIZE)
         header = read_request_header(reader)
         reader.skip_tags()
         client = new_client(WHO, header.raw_client_id, self.traffic, -1)
         view = RequestView(FETCH, VERSION, 1, client.client_id, len(data) - LENGTH_SIZE, flexible=True)
-        WITHOUT_INTERCEPTED.read[FETCH].read_request(reader, view)
+        present(WITHOUT_INTERCEPTED.read[FETCH]).read_request(reader, view)
         exchange = Exchange(1, client, api_key=FETCH, api=WITHOUT_INTERCEPTED.read[FETCH], request=view)
         return self.gate.forwards(Frame([data], len(data), True), exchange, view, START)
 
 
-def test_fetches_are_read_where_a_quota_may_hold_them():
+def test_fetches_are_read_where_a_quota_may_hold_them() -> None:
     asking = Asking()
     assert asking.gate.reads
     asking.story.quota.omits = False
@@ -55,13 +56,13 @@ def test_fetches_are_read_where_a_quota_may_hold_them():
     assert not asking.gate.reads
 
 
-def test_what_no_quota_is_about_passes():
+def test_what_no_quota_is_about_passes() -> None:
     asking = Asking()
     assert asking.forwards({(COLD, 0): 1})
     assert (asking.gate.waiting, asking.gate.wake_at, asking.gate.wake(START)) == (False, 0.0, None)
 
 
-def test_one_that_cannot_go_on_is_answered():
+def test_one_that_cannot_go_on_is_answered() -> None:
     asking = Asking()
     assert not asking.forwards({(HOT, 0): 1}, session=(77, 3))
     response = read_frame(response_type(FETCH, VERSION), b"".join(asking.output.to_client))

@@ -14,43 +14,45 @@ WHO = Identity("u", "c", "127.0.0.1")
 class Asked(Omitting):
     """Remembers what it was asked about."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.asked = []
+        self.asked: list[tuple[str, int, int]] = []
 
-    def may_omit(self, topic, partition, replica_id, who):
+    def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         self.asked.append((topic, partition, replica_id))
         return super().may_omit(topic, partition, replica_id, who)
 
 
 @pytest.fixture
-def quota():
+def quota() -> Asked:
     return Asked()
 
 
 @pytest.fixture
-def engine(quota):
+def engine(quota: Asked) -> QuotaEngine:
     return QuotaEngine([quota])
 
 
 @pytest.fixture
-def names():
+def names() -> Names:
     return Names()
 
 
 @pytest.fixture
-def topics(engine, names):
+def topics(engine: QuotaEngine, names: Names) -> OmittablePartitions:
     return OmittablePartitions(engine, IdBudget(names))
 
 
-def test_each_partition_is_asked_about_once(topics, quota):
+def test_each_partition_is_asked_about_once(topics: OmittablePartitions, quota: Asked) -> None:
     for _ in range(2):
         assert topics.find((b"hot", 1), 12, -1, WHO) == HOT
         assert topics.find((b"cold", 1), 12, -1, WHO) == ""
     assert quota.asked == [(HOT, 1, -1), (COLD, 1, -1)]
 
 
-def test_other_limits_other_clients_and_other_followers_are_asked_about_anew(topics, quota, engine):
+def test_other_limits_other_clients_and_other_followers_are_asked_about_anew(
+    topics: OmittablePartitions, quota: Asked, engine: QuotaEngine
+) -> None:
     topics.find((b"hot", 1), 12, -1, WHO)
     engine.configure(Limits({}), 0.0)
     for replica_id, who in [(-1, WHO), (2, WHO), (2, Identity("u", "d", "127.0.0.1"))]:
@@ -58,7 +60,7 @@ def test_other_limits_other_clients_and_other_followers_are_asked_about_anew(top
     assert [asked[2] for asked in quota.asked] == [-1, -1, 2, 2]
 
 
-def test_a_name_that_is_not_known_is_looked_for_again(topics, names):
+def test_a_name_that_is_not_known_is_looked_for_again(topics: OmittablePartitions, names: Names) -> None:
     key = (topic_id(HOT).bytes, 0)
     names.hidden.add(HOT)
     assert topics.find(key, 13, -1, WHO) is None
@@ -66,14 +68,16 @@ def test_a_name_that_is_not_known_is_looked_for_again(topics, names):
     assert topics.find(key, 13, -1, WHO) == HOT
 
 
-def test_what_a_client_makes_up_is_forgotten(topics, quota):
+def test_what_a_client_makes_up_is_forgotten(topics: OmittablePartitions, quota: Asked) -> None:
     for number in range(omittable.RESULTS_AT_MOST + 2):
         topics.find((b"cold", number), 12, 2, WHO)
     topics.find((b"cold", 0), 12, 2, WHO)
     assert len(quota.asked) == omittable.RESULTS_AT_MOST + 3
 
 
-def test_for_a_consumer_the_quotas_are_asked_once_for_each_topic(topics, quota):
+def test_for_a_consumer_the_quotas_are_asked_once_for_each_topic(
+    topics: OmittablePartitions, quota: Asked
+) -> None:
     for number in range(100):
         assert topics.find((b"cold", number), 12, -1, WHO) == ""
     assert len(quota.asked) == 1

@@ -12,12 +12,12 @@ from tests.support.stories.fetching import HOT, fetch
 VERSION = 12
 
 
-def partition(leader_epoch=3):
+def partition(leader_epoch: int = 3) -> SessionPartition:
     [entry] = read_fetch(fetch(1, {(HOT, 0): 10}, VERSION, leader_epoch=leader_epoch)).entries
     return SessionPartition(entry)
 
 
-def test_without_a_quota_the_broker_gets_the_client_s_entry():
+def test_without_a_quota_the_broker_gets_the_client_s_entry() -> None:
     found = partition()
     assert found.raw(VERSION) == found.entry.raw
     assert (found.at_broker, found.most, found.probed, found.omitted) == (True, NO_BOUND, False, False)
@@ -28,7 +28,9 @@ BOUNDS = [(False, NO_BOUND, None), (False, 500, 500), (True, NO_BOUND, PROBE_BYT
 
 
 @pytest.mark.parametrize(("omitted", "bound", "most"), BOUNDS)
-def test_an_omitted_partition_is_probed_and_a_bound_is_its_partition_max_bytes(omitted, bound, most):
+def test_an_omitted_partition_is_probed_and_a_bound_is_its_partition_max_bytes(
+    omitted: bool, bound: int, most: int | None
+) -> None:
     found = partition()
     found.item = FetchItem(HOT, 0, -1, Watermarks())
     found.item.omitted = omitted
@@ -38,7 +40,7 @@ def test_an_omitted_partition_is_probed_and_a_bound_is_its_partition_max_bytes(o
     assert (found.omitted, found.probed) == (omitted, omitted)
 
 
-def test_watermarks_of_another_leader_epoch_are_outdated():
+def test_watermarks_of_another_leader_epoch_are_outdated() -> None:
     found = partition(leader_epoch=4)
     found.marks = Watermarks()
     found.marks.leader_epoch = 3

@@ -10,7 +10,7 @@ PARTITIONS = 10_000
 SECONDS = PARTITIONS * SECONDS_PER_PARTITION
 
 
-def test_the_connections_of_a_client_take_turns():
+def test_the_connections_of_a_client_take_turns() -> None:
     turns = PlanTurns()
     taken = [turns.take(ALICE, PARTITIONS, 5.0) for _ in range(3)]
     assert taken == pytest.approx([5.0, 5.0 + SECONDS, 5.0 + 2 * SECONDS])
@@ -19,21 +19,21 @@ def test_the_connections_of_a_client_take_turns():
     assert turns.take(Identity("bob", "a", "10.0.0.1"), PARTITIONS, 5.0) == 5.0
 
 
-def test_clients_without_a_principal_are_told_apart_by_their_addresses():
+def test_clients_without_a_principal_are_told_apart_by_their_addresses() -> None:
     turns = PlanTurns()
     first, second = (Identity("ANONYMOUS", "", address) for address in ("10.0.0.1", "10.0.0.2"))
     assert [turns.take(who, PARTITIONS, 0.0) for who in (first, second)] == [0.0, 0.0]
     assert turns.take(first, 1, 0.0) > 0.0
 
 
-def test_small_plans_wait_only_if_there_are_many():
+def test_small_plans_wait_only_if_there_are_many() -> None:
     turns = PlanTurns()
     waits = [turns.take(ALICE, 10, 0.0) > 0.0 for _ in range(1000)]
     assert waits[:100] == [False] * 100
     assert waits[-1]
 
 
-def test_a_turn_that_is_not_used_is_given_back():
+def test_a_turn_that_is_not_used_is_given_back() -> None:
     turns = PlanTurns()
     turns.take(ALICE, PARTITIONS, 0.0)
     turns.take(ALICE, PARTITIONS, 0.0)
@@ -43,7 +43,7 @@ def test_a_turn_that_is_not_used_is_given_back():
     assert turns.take(Identity("bob", "", ""), 1, 0.0) == 0.0
 
 
-def test_clients_whose_turn_has_come_are_forgotten():
+def test_clients_whose_turn_has_come_are_forgotten() -> None:
     turns = PlanTurns()
     for number in range(3 * CLIENTS_AT_MOST):
         turns.take(Identity(f"user-{number}", "", ""), PARTITIONS, float(number))

@@ -4,6 +4,7 @@ tests/property/test_fetch_sessions.py compares random sessions with models of a 
 """
 
 import struct
+from collections.abc import Sequence
 
 import pytest
 
@@ -23,12 +24,12 @@ WHO = Identity("u", "c", "127.0.0.1")
 CONSUMER, FOLLOWER = -1, 2
 
 
-def entry(topic, partition, offset=0, most=1000):
+def entry(topic: str, partition: int, offset: int = 0, most: int = 1000) -> FetchEntry:
     raw = struct.pack(">iiqqi", partition, -1, offset, 0, most)
     return FetchEntry(topic.encode(), partition, -1, offset, most, raw)
 
 
-def incremental(*entries, forgotten=()):
+def incremental(*entries: FetchEntry, forgotten: Sequence[tuple[str, int]] = ()) -> FetchRequest:
     request = FetchRequest(VERSION)
     request.session_epoch = 1
     request.entries = list(entries)
@@ -36,9 +37,10 @@ def incremental(*entries, forgotten=()):
     return request
 
 
-def told(*entries, forgotten=()):
+def told(*entries: FetchEntry, forgotten: Sequence[tuple[str, int]] = ()) -> bytes:
     """The topics of a request that names these partitions."""
-    included, gone = {}, {}
+    included: dict[bytes, list[bytes]] = {}
+    gone: dict[bytes, list[bytes]] = {}
     for each in entries:
         included.setdefault(each.topic, []).append(each.raw)
     for topic, partition in forgotten:
@@ -47,21 +49,21 @@ def told(*entries, forgotten=()):
 
 
 class Side:
-    def __init__(self, replica_id=CONSUMER):
+    def __init__(self, replica_id: int = CONSUMER) -> None:
         self.quota = Omitting()
         self.engine = QuotaEngine([self.quota])
         self.engine.configure(Limits({}), START)
         topics = OmittablePartitions(self.engine, IdBudget(Names()))
         self.session = FetchSession(self.engine, topics, WHO, VERSION, replica_id)
 
-    def next(self, request=None, at=0.0):
+    def next(self, request: FetchRequest | None = None, at: float = 0.0) -> bytes | None:
         """The request that goes to the broker; None if nothing is left of it."""
         self.session.update(incremental() if request is None else request)
         plan = self.session.plan(START + at, START + at + 0.5)
         return None if self.session.nothing_left(plan) else self.session.incremental()
 
 
-def test_only_changes_are_told():
+def test_only_changes_are_told() -> None:
     side = Side()
     both = (entry(HOT, 0), entry(COLD, 0))
     assert side.next(incremental(*both)) == told(*both)
@@ -71,7 +73,7 @@ def test_only_changes_are_told():
     assert side.session.size == 2
 
 
-def test_an_omitted_partition_is_forgotten_and_comes_back_as_the_client_had_it_last():
+def test_an_omitted_partition_is_forgotten_and_comes_back_as_the_client_had_it_last() -> None:
     side = Side()
     hot, cold = entry(HOT, 0), entry(COLD, 0)
     side.next(incremental(hot, cold))
@@ -82,7 +84,7 @@ def test_an_omitted_partition_is_forgotten_and_comes_back_as_the_client_had_it_l
     assert side.next(at=2.0) == told(moved)
 
 
-def test_a_partition_that_the_client_forgets_is_forgotten_only_where_the_broker_has_it():
+def test_a_partition_that_the_client_forgets_is_forgotten_only_where_the_broker_has_it() -> None:
     side = Side()
     side.quota.omit(2.0, 1)
     side.next(incremental(entry(HOT, 0), entry(HOT, 1)))
@@ -93,13 +95,13 @@ def test_a_partition_that_the_client_forgets_is_forgotten_only_where_the_broker_
     assert side.session.size == 1
 
 
-def test_nothing_is_left_if_every_partition_of_a_consumer_is_omitted():
+def test_nothing_is_left_if_every_partition_of_a_consumer_is_omitted() -> None:
     side = Side()
     side.quota.omit(2.0, 0)
     assert side.next(incremental(entry(HOT, 0))) is None
 
 
-def test_a_followers_omitted_partition_is_asked_about_once_without_bytes():
+def test_a_followers_omitted_partition_is_asked_about_once_without_bytes() -> None:
     side = Side(FOLLOWER)
     side.quota.omit(2.0, 0)
     assert side.next(incremental(entry(HOT, 0))) == told(entry(HOT, 0, most=0))
@@ -107,7 +109,7 @@ def test_a_followers_omitted_partition_is_asked_about_once_without_bytes():
 
 
 @pytest.mark.parametrize("most", [1, 100])
-def test_a_bound_lowers_the_bytes_of_a_partition_until_it_is_lifted(most):
+def test_a_bound_lowers_the_bytes_of_a_partition_until_it_is_lifted(most: int) -> None:
     side = Side()
     side.quota.bounds[0] = most
     assert side.next(incremental(entry(HOT, 0))) == told(entry(HOT, 0, most=most))

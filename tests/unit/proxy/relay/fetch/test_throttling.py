@@ -16,7 +16,7 @@ DEBTS = [(1000, LEAST_SECONDS), (3500, 2.5)]
 
 
 @pytest.mark.parametrize(("size", "seconds"), DEBTS)
-def test_the_client_is_muted_until_the_debt_is_paid_or_it_is_to_ask_again(size, seconds):
+def test_the_client_is_muted_until_the_debt_is_paid_or_it_is_to_ask_again(size: int, seconds: float) -> None:
     quotas = engine({EVERYONE: {"consumer_byte_rate": 1000.0}})
     bucket = Bucket(quota="q", limit=1000.0, rule=RateRule(burst_seconds=1.0), now=START)
     bucket.record(size, START)

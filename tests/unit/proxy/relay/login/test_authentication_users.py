@@ -29,23 +29,24 @@ from tests.support.stories.logging_in import (
     step,
     users,
 )
+from tests.support.stories.playbook import Playbook
 
 LATER = pytest.mark.parametrize("version", VERSIONS)
 MALLORY = b"n,,n=mallory,r=abc"
 
 
 @pytest.fixture
-def traffic():
+def traffic() -> Traffic:
     return Traffic()
 
 
 @pytest.fixture
-def story(traffic):
+def story(traffic: Traffic) -> Playbook:
     return login_story(traffic, UNNAMED)
 
 
 @pytest.fixture
-def strict(traffic):
+def strict(traffic: Traffic) -> Playbook:
     return login_story(traffic, STRICT)
 
 
@@ -54,7 +55,9 @@ def strict(traffic):
 
 @LATER
 @pytest.mark.parametrize("extension", [b"AUTH=Bearer ", b"Auth=Bearer ", b"aUtH=bearer "])
-def test_an_extension_that_is_named_like_the_token(story, traffic, version, extension):
+def test_an_extension_that_is_named_like_the_token(
+    story: Playbook, traffic: Traffic, version: int, extension: bytes
+) -> None:
     begin(story, "OAUTHBEARER", version)
     step(story, 2, bearer("mallory", extension + jwt("alice")), b"", version)
     request(story)
@@ -62,7 +65,9 @@ def test_an_extension_that_is_named_like_the_token(story, traffic, version, exte
 
 
 @LATER
-def test_a_token_after_a_rejected_one_of_another_user(story, traffic, version):
+def test_a_token_after_a_rejected_one_of_another_user(
+    story: Playbook, traffic: Traffic, version: int
+) -> None:
     begin(story, "OAUTHBEARER", version)
     step(story, 2, bearer("alice"), b'{"status":"invalid_token"}', version)
     step(story, 3, bearer("mallory"), b"", version)
@@ -75,7 +80,9 @@ def test_a_token_after_a_rejected_one_of_another_user(story, traffic, version):
     "first",
     [b"n,,n=mallory,r=tokenauth=true", b"n,,m=n=alice,n=mallory,r=abc", b"n,,n=mallory,r=a,x=tokenauth=true"],
 )
-def test_a_scram_name_that_seems_unreadable(strict, traffic, version, first):
+def test_a_scram_name_that_seems_unreadable(
+    strict: Playbook, traffic: Traffic, version: int, first: bytes
+) -> None:
     begin(strict, "SCRAM-SHA-256", version)
     step(strict, 2, first, SERVER_FIRST, version)
     step(strict, 3, FINAL, SERVER_FINAL, version)
@@ -84,7 +91,7 @@ def test_a_scram_name_that_seems_unreadable(strict, traffic, version, first):
 
 
 @LATER
-def test_a_password_with_a_nul(strict, traffic, version):
+def test_a_password_with_a_nul(strict: Playbook, traffic: Traffic, version: int) -> None:
     begin(strict, "PLAIN", version)
     step(strict, 2, b"\0mallory\0secret\0alice", b"", version)
     request(strict)
@@ -108,7 +115,9 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize(("mechanism", "token", "last", "why"), UNREADABLE)
-def test_a_login_that_names_nobody(strict, traffic, version, mechanism, token, last, why):
+def test_a_login_that_names_nobody(
+    strict: Playbook, traffic: Traffic, version: int, mechanism: str, token: bytes, last: bytes, why: str
+) -> None:
     begin(strict, mechanism, version)
     strict.client(message(2, token, version)).to_broker(message(2, token, version))
     strict.broker_fails(replied(2, last, version), reason=NO_PRINCIPAL, says=f"names no user: {why}")
@@ -119,7 +128,9 @@ def test_a_login_that_names_nobody(strict, traffic, version, mechanism, token, l
 
 
 @pytest.mark.parametrize(("mechanism", "token", "last", "why"), UNREADABLE)
-def test_a_login_by_bare_messages_that_names_nobody(strict, mechanism, token, last, why):
+def test_a_login_by_bare_messages_that_names_nobody(
+    strict: Playbook, mechanism: str, token: bytes, last: bytes, why: str
+) -> None:
     begin(strict, mechanism, RAW)
     strict.client(message(2, token, RAW)).to_broker(message(2, token, RAW))
     strict.broker_fails(replied(2, last, RAW), reason=NO_PRINCIPAL, says=why)
@@ -129,7 +140,7 @@ def test_a_login_by_bare_messages_that_names_nobody(strict, mechanism, token, la
 @pytest.mark.parametrize(
     "extensions", [b"tokenauth=true", b"tokenauth=TRUE", b"tokenauth=false,tokenauth=true"]
 )
-def test_a_delegation_token(strict, traffic, extensions):
+def test_a_delegation_token(strict: Playbook, traffic: Traffic, extensions: bytes) -> None:
     """The name is the token's, and its owner is who the broker takes the client for."""
     begin(strict, "SCRAM-SHA-256")
     step(strict, 1, b"n,,n=token-id,r=abc," + extensions, SERVER_FIRST)
@@ -139,7 +150,7 @@ def test_a_delegation_token(strict, traffic, extensions):
     assert users(traffic) == {"ANONYMOUS"}
 
 
-def test_a_delegation_token_where_there_is_a_principal_for_it(story, traffic):
+def test_a_delegation_token_where_there_is_a_principal_for_it(story: Playbook, traffic: Traffic) -> None:
     begin(story, "SCRAM-SHA-256")
     step(story, 2, b"n,,n=token-id,r=abc,tokenauth=true", SERVER_FIRST)
     step(story, 3, FINAL, SERVER_FINAL)
@@ -147,7 +158,7 @@ def test_a_delegation_token_where_there_is_a_principal_for_it(story, traffic):
     assert users(traffic) == {"ANONYMOUS", "unnamed"}
 
 
-def test_a_name_that_is_too_long_to_tell(traffic):
+def test_a_name_that_is_too_long_to_tell(traffic: Traffic) -> None:
     login = Login("sub", "", frozenset(["alice"]))
     story = login_story(traffic, login)
     begin(story, "PLAIN", 0)
@@ -159,7 +170,7 @@ def test_a_name_that_is_too_long_to_tell(traffic):
 # The user is the one that the broker accepted last
 
 
-def test_a_message_without_a_handshake(strict, traffic):
+def test_a_message_without_a_handshake(strict: Playbook, traffic: Traffic) -> None:
     """Brokers reject it with error 34; if one took it, nobody would know by which mechanism."""
     begin(strict, "PLAIN")
     step(strict, 2, ALICE, b"")
@@ -170,13 +181,13 @@ def test_a_message_without_a_handshake(strict, traffic):
     strict.broker_fails(replied(2), reason=NO_PRINCIPAL, says="names no user")
 
 
-def test_a_message_before_any_handshake(strict, traffic):
+def test_a_message_before_any_handshake(strict: Playbook, traffic: Traffic) -> None:
     strict.client(message(2, ALICE)).to_broker(message(2, ALICE))
     strict.broker_fails(replied(2), reason=NO_PRINCIPAL, says="logins by no mechanism")
     assert users(traffic) == {"ANONYMOUS"}
 
 
-def test_a_handshake_that_the_broker_rejects_leaves_the_session(strict, traffic):
+def test_a_handshake_that_the_broker_rejects_leaves_the_session(strict: Playbook, traffic: Traffic) -> None:
     """As one within a second of the last: the session goes on, and so does its name."""
     begin(strict, "PLAIN")
     step(strict, 2, ALICE, b"")
@@ -188,7 +199,7 @@ def test_a_handshake_that_the_broker_rejects_leaves_the_session(strict, traffic)
     assert users(traffic) == {"ANONYMOUS", "alice"}
 
 
-def test_the_mechanism_is_that_of_the_last_accepted_handshake(strict, traffic):
+def test_the_mechanism_is_that_of_the_last_accepted_handshake(strict: Playbook, traffic: Traffic) -> None:
     """The same bytes name a user by one mechanism, and none by another."""
     begin(strict, "SCRAM-SHA-256")
     begin(strict, "PLAIN")
@@ -197,7 +208,7 @@ def test_the_mechanism_is_that_of_the_last_accepted_handshake(strict, traffic):
     assert users(traffic) == {"ANONYMOUS", "alice"}
 
 
-def test_a_handshake_forgets_the_name_before_it(strict, traffic):
+def test_a_handshake_forgets_the_name_before_it(strict: Playbook, traffic: Traffic) -> None:
     begin(strict, "SCRAM-SHA-256")
     step(strict, 2, FIRST, SERVER_FIRST)
     begin(strict, "SCRAM-SHA-256")
@@ -207,7 +218,7 @@ def test_a_handshake_forgets_the_name_before_it(strict, traffic):
     assert users(traffic) == {"ANONYMOUS", "mallory"}
 
 
-def test_only_the_first_scram_message_names(strict, traffic):
+def test_only_the_first_scram_message_names(strict: Playbook, traffic: Traffic) -> None:
     begin(strict, "SCRAM-SHA-256")
     step(strict, 2, MALLORY, SERVER_FIRST)
     step(strict, 3, FIRST, SERVER_FINAL)
@@ -216,7 +227,9 @@ def test_only_the_first_scram_message_names(strict, traffic):
 
 
 @pytest.mark.parametrize(("before", "after"), [(RAW, 2), (2, RAW), (RAW, RAW)])
-def test_bare_messages_and_requests_in_one_connection(strict, traffic, before, after):
+def test_bare_messages_and_requests_in_one_connection(
+    strict: Playbook, traffic: Traffic, before: int, after: int
+) -> None:
     for version, token in ((before, ALICE), (after, BOB)):
         begin(strict, "PLAIN", version)
         step(strict, 2, token, b"", version)
@@ -224,7 +237,7 @@ def test_bare_messages_and_requests_in_one_connection(strict, traffic, before, a
     assert users(traffic) == {"ANONYMOUS", "alice", "bob"}
 
 
-def test_the_first_bare_message_is_never_a_request(story, traffic):
+def test_the_first_bare_message_is_never_a_request(story: Playbook, traffic: Traffic) -> None:
     """Else what follows would be nobody's, although the broker has taken it for a login."""
     begin(story, "MINE", RAW)
     token = opaque(9, METADATA_LIKE)[4:]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
@@ -30,47 +30,52 @@ REJECTING = Resources({HOT: {PRODUCER_BYTE_RATE.name: "10", PRODUCER_BYTE_RATE_A
 class Side:
     """The requests of a connection, in front of the quotas of `quotas`."""
 
-    def __init__(self, quotas=None, resources=NO_RESOURCES, names=None):
+    def __init__(
+        self,
+        quotas: dict[QuotaEntity, dict[str, float]] | None = None,
+        resources: Resources = NO_RESOURCES,
+        names: Names | None = None,
+    ) -> None:
         self.engine = engine(quotas or {}, resources=resources)
         self.connect(names)
 
-    def connect(self, names=None):
+    def connect(self, names: Names | None = None) -> None:
         """A new connection under the same quotas."""
         traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(self.engine, traffic, self.output)
-        names = TopicNames() if names is None else names
+        known: TopicNames = TopicNames() if names is None else names
         self.requests = Requests(
             engine=self.engine,
             traffic=traffic,
             in_flight=self.in_flight,
             output=self.output,
             client=new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", traffic, -1),
-            settings=RelaySettings(max_frame_bytes=100 << 20, topic_names=names),
-            names=IdBudget(names),
+            settings=RelaySettings(max_frame_bytes=100 << 20, topic_names=known),
+            names=IdBudget(known),
         )
         self.admission = self.requests.admission
 
-    def read(self, data, now=START):
+    def read(self, data: bytes, now: float = START) -> bytes:
         self.output.clear()
         self.requests.feed(data)
         self.requests.read(now)
         return b"".join(self.output.to_broker)
 
-    def wake(self, now):
+    def wake(self, now: float) -> bytes:
         self.output.clear()
         self.requests.wake(now)
         return b"".join(self.output.to_broker)
 
 
 @pytest.mark.parametrize("data", [produce(1), fetch(1), opaque(1), opaque(1, body=bytes(2 << 20))])
-def test_a_request_within_the_quotas_does_not_wait(data):
+def test_a_request_within_the_quotas_does_not_wait(data: bytes) -> None:
     side = Side({EVERYONE: {"consumer_byte_rate": 1e9, "producer_byte_rate": 1e9}})
     assert len(side.read(data)) == len(data)
     assert (side.admission.waiting, side.requests.wake_at, side.in_flight.count) == (False, 0.0, 1)
 
 
-def test_a_fetch_waits_for_bytes():
+def test_a_fetch_waits_for_bytes() -> None:
     side = Side(LIMITS)
     response = ResponseView(11, False, 3000)
     side.engine.charge(request_view(api_of(FETCH), 11), response, side.requests.sender.client, START)
@@ -81,7 +86,7 @@ def test_a_fetch_waits_for_bytes():
     assert not side.admission.waiting
 
 
-def test_a_produce_request_of_a_new_connection_waits_for_the_debt():
+def test_a_produce_request_of_a_new_connection_waits_for_the_debt() -> None:
     side = Side(LIMITS)
     side.read(produce(1, size=6000))
     side.connect()
@@ -93,7 +98,7 @@ def test_a_produce_request_of_a_new_connection_waits_for_the_debt():
     assert (side.admission.waiting, side.requests.wake_at) == (False, 0.0)
 
 
-def test_a_produce_request_waits_for_the_names_of_its_topics():
+def test_a_produce_request_waits_for_the_names_of_its_topics() -> None:
     names = Names()
     side = Side(resources=LIMITED, names=names)
     asked = request(1, {HOT: [10]})
@@ -104,7 +109,7 @@ def test_a_produce_request_waits_for_the_names_of_its_topics():
     assert not side.admission.waiting
 
 
-def test_the_connection_of_a_producer_without_responses_ends_after_a_rejection():
+def test_the_connection_of_a_producer_without_responses_ends_after_a_rejection() -> None:
     side = Side(resources=REJECTING)
     sent = produce_request(1, {HOT: [100]}, {}, version=9, acks=0)
     side.read(sent)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.close_reasons import RelayError
@@ -24,6 +24,7 @@ from proxy.wire.api_keys import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import TOPIC, opaque
+from tests.support.present import present
 from tests.support.stories.playbook import EVERYONE, START, engine
 
 WHO = Identity("alice", "c", "10.0.0.1")
@@ -37,7 +38,14 @@ LIMITED = {EVERYONE: {"consumer_byte_rate": 1000.0}}
 
 
 class Side:
-    def __init__(self, quotas=None, resources=NO_RESOURCES, *, logs_in=False, frames=None):
+    def __init__(
+        self,
+        quotas: dict[QuotaEntity, dict[str, float]] | None = None,
+        resources: Resources = NO_RESOURCES,
+        *,
+        logs_in: bool = False,
+        frames: LargeFrames | None = None,
+    ) -> None:
         traffic = Traffic()
         self.output = RelayOutput()
         quota_engine = engine(quotas or {}, resources=resources)
@@ -55,7 +63,7 @@ class Side:
         )
 
 
-def part(api_key, size=2 * MIB):
+def part(api_key: int, size: int = 2 * MIB) -> Frame:
     return Frame([opaque(1, api_key)], size, False)
 
 
@@ -75,30 +83,32 @@ CASES = [
 
 
 @pytest.mark.parametrize(("quotas", "resources", "api_key", "size", "whole"), CASES)
-def test_which_requests_have_to_be_whole(quotas, resources, api_key, size, whole):
+def test_which_requests_have_to_be_whole(
+    quotas: dict[QuotaEntity, dict[str, float]], resources: Resources, api_key: int, size: int, whole: bool
+) -> None:
     assert Side(quotas, resources).buffer.takes(part(api_key, size)) == whole
 
 
 @pytest.mark.parametrize("api_key", [PRODUCE, FETCH, OWN])
-def test_nothing_is_buffered_before_the_login(api_key):
+def test_nothing_is_buffered_before_the_login(api_key: int) -> None:
     side = Side(LIMITED, REJECTING, logs_in=True)
     assert not side.buffer.takes(part(api_key))
-    side.authentication.done = True
+    present(side.authentication).done = True
     assert side.buffer.takes(part(api_key))
-    side.authentication.raw = True
+    present(side.authentication).raw = True
     assert not side.buffer.takes(part(api_key))
 
 
-def test_requests_but_produce_use_memory_of_the_connection():
+def test_requests_but_produce_use_memory_of_the_connection() -> None:
     side = Side()
     first = part(FETCH, MAX_BUFFERED_FRAME_BYTES)
     assert side.buffer.begin(first, WHO, START)
     assert (side.buffer.due_at, side.frames.reserved, side.buffer.shared) == (0.0, 0, False)
-    whole = side.buffer.add(Frame([b"two"], MAX_BUFFERED_FRAME_BYTES, True))
+    whole = present(side.buffer.add(Frame([b"two"], MAX_BUFFERED_FRAME_BYTES, True)))
     assert whole.pieces == [*first.pieces, b"two"]
 
 
-def test_a_produce_request_uses_shared_memory_until_the_broker_has_it():
+def test_a_produce_request_uses_shared_memory_until_the_broker_has_it() -> None:
     side = Side()
     assert side.buffer.begin(part(PRODUCE, SOME), WHO, START)
     assert (side.buffer.due_at, side.frames.reserved) == (START + LARGE_FRAME_SECONDS, SOME)
@@ -110,7 +120,7 @@ def test_a_produce_request_uses_shared_memory_until_the_broker_has_it():
     assert (side.output.holds_memory, side.output.to_broker, side.frames.reserved) == (False, [], 0)
 
 
-def test_a_produce_request_of_which_nothing_is_forwarded_gives_memory_back_at_once():
+def test_a_produce_request_of_which_nothing_is_forwarded_gives_memory_back_at_once() -> None:
     side = Side()
     side.buffer.begin(part(PRODUCE, SOME), WHO, START)
     side.buffer.forwarded_large()
@@ -118,7 +128,7 @@ def test_a_produce_request_of_which_nothing_is_forwarded_gives_memory_back_at_on
 
 
 @pytest.mark.parametrize("how", ["begins", "leaves the line", "ends"])
-def test_a_request_without_memory_waits_in_line(how):
+def test_a_request_without_memory_waits_in_line(how: str) -> None:
     frames = LargeFrames(LARGE)
     first, second = Side(frames=frames), Side(frames=frames)
     first.buffer.begin(part(PRODUCE, LARGE), WHO, START)
@@ -139,7 +149,7 @@ def test_a_request_without_memory_waits_in_line(how):
     assert not frames.wanted
 
 
-def test_a_late_request_for_whose_memory_nobody_waits_goes_on():
+def test_a_late_request_for_whose_memory_nobody_waits_goes_on() -> None:
     side = Side()
     side.buffer.begin(part(PRODUCE, LARGE), WHO, START)
     side.buffer.check_pace(START + LARGE_FRAME_SECONDS)

@@ -33,7 +33,7 @@ SIZE = len(FRAME)
 
 
 class Side:
-    def __init__(self, resources=NO_RESOURCES):
+    def __init__(self, resources: Resources = NO_RESOURCES) -> None:
         self.traffic = Traffic(topic_partitions=True, usage=UsageLedger())
         self.output = RelayOutput()
         quotas = engine({}, resources=resources)
@@ -48,16 +48,18 @@ class Side:
         self.exchange = Exchange(1, client, api_key=PRODUCE)
         self.view = RequestView(PRODUCE, 9, 1, "c", 100, flexible=True, want_items=True)
 
-    def cut(self, view=None, *, first=FRAME[:6], size=SIZE):
+    def cut(
+        self, view: RequestView | None = None, *, first: bytes = FRAME[:6], size: int = SIZE
+    ) -> CutThrough:
         frame = Frame([first], size, False)
         return CutThrough(frame, self.exchange, Reader([first], LENGTH_SIZE), view)
 
     @property
-    def sent(self):
+    def sent(self) -> bytes:
         return b"".join(self.output.to_broker)
 
 
-def test_it_has_been_sent_with_its_last_part():
+def test_it_has_been_sent_with_its_last_part() -> None:
     side = Side()
     side.large.begin(side.cut(), START)
     assert (side.sent, side.exchange.sent_at) == (FRAME[:6], 0.0)
@@ -68,7 +70,7 @@ def test_it_has_been_sent_with_its_last_part():
     assert side.sent == FRAME
 
 
-def test_a_field_that_is_too_long_is_malformed():
+def test_a_field_that_is_too_long_is_malformed() -> None:
     side = Side()
     cut = side.cut(side.view, size=3 * CUT_THROUGH_BYTES)
     side.large.begin(cut, START)
@@ -78,7 +80,7 @@ def test_a_field_that_is_too_long_is_malformed():
         side.large.forward(False, START)
 
 
-def test_items_of_a_part_are_charged_and_let_go():
+def test_items_of_a_part_are_charged_and_let_go() -> None:
     side = Side(Resources({"t": {PRODUCER_BYTE_RATE.name: "1000"}}))
     cut = side.cut(side.view)
     side.large.begin(cut, START)
@@ -89,7 +91,7 @@ def test_items_of_a_part_are_charged_and_let_go():
     assert (side.view.items, cut.uncounted) == ([], SIZE - 3000)
 
 
-def test_what_has_come_of_a_request_counts_at_the_end_of_the_connection():
+def test_what_has_come_of_a_request_counts_at_the_end_of_the_connection() -> None:
     side = Side()
     cut = side.cut(side.view)
     side.large.begin(cut, START)

@@ -18,7 +18,7 @@ from proxy.wire.views import RequestView
 NOW = 1000.0
 
 
-def wait(seconds, acks=-1):
+def wait(seconds: float, acks: int = -1) -> DebtWait:
     """The wait of a request for so long for what others owe."""
     bucket = Bucket(quota="producer_byte_rate", limit=1000.0, rule=RateRule(burst_seconds=1.0), now=NOW)
     bucket.record(1000.0 * (1.0 + seconds), NOW)
@@ -30,11 +30,11 @@ def wait(seconds, acks=-1):
 
 
 @pytest.mark.parametrize(("seconds", "wakes_in"), [(0.25, 0.25), (5.0, REVIEW_SECONDS)])
-def test_it_is_reviewed_when_the_debt_is_paid_or_may_have_changed(seconds, wakes_in):
+def test_it_is_reviewed_when_the_debt_is_paid_or_may_have_changed(seconds: float, wakes_in: float) -> None:
     assert wait(seconds).wake_at == pytest.approx(NOW + wakes_in)
 
 
-def test_a_review_finds_the_debt_paid_or_sets_the_next_one():
+def test_a_review_finds_the_debt_paid_or_sets_the_next_one() -> None:
     made = wait(1.5)
     assert not made.review(QuotaEngine([]), NOW + 1.0)
     assert made.wake_at == pytest.approx(NOW + 1.5)
@@ -51,5 +51,7 @@ def test_a_review_finds_the_debt_paid_or_sets_the_next_one():
         (UNACKNOWLEDGED_SECONDS + 0.1, 0, True),
     ],
 )
-def test_a_short_wait_without_acknowledgement_outlasts_the_client(seconds, acks, droppable):
+def test_a_short_wait_without_acknowledgement_outlasts_the_client(
+    seconds: float, acks: int, droppable: bool
+) -> None:
     assert wait(seconds, acks).droppable == droppable

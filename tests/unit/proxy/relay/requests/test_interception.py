@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, QuotaEntity
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import new_client
 from proxy.relay.inflight import InFlight
@@ -23,7 +23,7 @@ MUTATIONS = {EVERYONE: {"controller_mutation_rate": 1.0}}
 
 
 class Side:
-    def __init__(self, quotas=None):
+    def __init__(self, quotas: dict[QuotaEntity, dict[str, float]] | None = None) -> None:
         self.traffic = Traffic()
         self.output = RelayOutput()
         quota_engine = engine(quotas or {})
@@ -31,25 +31,25 @@ class Side:
         self.interception = Interception(quota_engine, self.in_flight, self.output, frozenset([OWN]))
         self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
 
-    def hand_out(self, *pieces, complete=True):
+    def hand_out(self, *pieces: bytes, complete: bool = True) -> None:
         header = read_request_header(Reader([b"".join(pieces)], LENGTH_SIZE))
         frame = Frame(list(pieces), sum(map(len, pieces)), complete)
         self.interception.hand_out(frame, header, self.client, None, None)
 
 
-def test_the_proxy_s_own_apis_are_covered():
+def test_the_proxy_s_own_apis_are_covered() -> None:
     interception = Side().interception
     assert [interception.covers(api_key) for api_key in (OWN, METADATA)] == [True, False]
 
 
 @pytest.mark.parametrize("quotas", [{}, MUTATIONS])
-def test_a_client_s_quota_covers_metadata(quotas):
+def test_a_client_s_quota_covers_metadata(quotas: dict[QuotaEntity, dict[str, float]]) -> None:
     side = Side(quotas)
     assert side.interception.covers_client(METADATA, side.client, START) == bool(quotas)
 
 
 @pytest.mark.parametrize("pieces", [[REQUEST], [REQUEST[:2], REQUEST[2:]], [REQUEST[:9], REQUEST[9:]]])
-def test_a_request_is_handed_out_as_one_frame(pieces):
+def test_a_request_is_handed_out_as_one_frame(pieces: list[bytes]) -> None:
     side = Side()
     side.hand_out(*pieces)
     [taken] = side.output.intercepted
@@ -58,14 +58,14 @@ def test_a_request_is_handed_out_as_one_frame(pieces):
     assert side.in_flight.first is taken.exchange
 
 
-def test_a_request_that_is_not_whole_is_malformed():
+def test_a_request_that_is_not_whole_is_malformed() -> None:
     side = Side()
     with pytest.raises(Malformed):
         side.hand_out(REQUEST, complete=False)
     assert side.output.intercepted == []
 
 
-def test_an_intercepted_request_is_forwarded_after_all():
+def test_an_intercepted_request_is_forwarded_after_all() -> None:
     side = Side()
     side.hand_out(REQUEST)
     [taken] = side.output.intercepted

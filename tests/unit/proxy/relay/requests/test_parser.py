@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.close_reasons import RelayError
@@ -11,13 +11,15 @@ from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.requests.parser import RequestParser, unread_body
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE
-from proxy.wire.apis.api import read_request_header
+from proxy.wire.apis.api import Api, RequestHeader, read_request_header
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Short
 from proxy.wire.frames import Frame, start_reading
 from proxy.wire.protected_topics import ProtectedTopics
+from proxy.wire.reader import Reader
 from proxy.wire.spare_items import SpareItems
+from proxy.wire.views import RequestView
 from tests.support.messages.exchanges import TOPIC, fetch, opaque, produce
 from tests.support.stories.playbook import EVERYONE, engine
 
@@ -28,7 +30,13 @@ OPAQUE = 42
 
 
 class Side:
-    def __init__(self, quotas=None, resources=NO_RESOURCES, protected=None, between_brokers=False):
+    def __init__(
+        self,
+        quotas: dict[QuotaEntity, dict[str, float]] | None = None,
+        resources: Resources = NO_RESOURCES,
+        protected: ProtectedTopics | None = None,
+        between_brokers: bool = False,
+    ) -> None:
         self.traffic = Traffic()
         self.parser = RequestParser(
             engine(quotas or {}, resources=resources),
@@ -40,30 +48,30 @@ class Side:
         )
         self.client = new_client(Identity("u", "client", "127.0.0.1"), b"client", self.traffic, 0)
 
-    def start(self, *pieces, size=0):
+    def start(self, *pieces: bytes, size: int = 0) -> tuple[Frame, Reader, RequestHeader]:
         """A frame, a reader behind its header's client id, and the header."""
         there = sum(map(len, pieces))
         frame = Frame(list(pieces), size or there, size in (0, there))
         reader = start_reading(frame, self.parser.reader)
         return frame, reader, read_request_header(reader)
 
-    def api(self, header):
+    def api(self, header: RequestHeader) -> Api:
         api = self.parser.api(header)
         assert api is not None
         return api
 
-    def read(self, *pieces, size=0):
+    def read(self, *pieces: bytes, size: int = 0) -> RequestView:
         frame, reader, header = self.start(*pieces, size=size)
         return self.parser.read(frame, reader, header, self.client, self.api(header))
 
 
-def test_items_are_read_if_a_quota_wants_them():
+def test_items_are_read_if_a_quota_wants_them() -> None:
     [item] = Side(resources=REJECTING).read(produce(1, size=300)).items
     assert (item.topic, item.partition) == (TOPIC, 0)
     assert Side().read(produce(1, size=300)).items == []
 
 
-def test_the_body_of_a_produce_request_begins_behind_its_header():
+def test_the_body_of_a_produce_request_begins_behind_its_header() -> None:
     side = Side()
     view = side.read(produce(1, version=9))
     assert (view.api_key, view.correlation_id, view.client_id, view.acks) == (PRODUCE, 1, "client", 1)
@@ -71,23 +79,23 @@ def test_the_body_of_a_produce_request_begins_behind_its_header():
 
 
 @pytest.mark.parametrize(("resources", "heads"), [(NO_RESOURCES, False), (REJECTING, True)])
-def test_the_heads_of_batches_are_read_if_a_quota_may_reject(resources, heads):
+def test_the_heads_of_batches_are_read_if_a_quota_may_reject(resources: Resources, heads: bool) -> None:
     assert Side(resources=resources).read(produce(1)).rejectable == heads
 
 
-def test_a_request_to_a_protected_topic_is_read_again_with_its_items():
+def test_a_request_to_a_protected_topic_is_read_again_with_its_items() -> None:
     view = Side(protected=PROTECTED).read(produce(1))
     assert view.names_protected
     assert [item.topic for item in view.items] == [TOPIC]
 
 
-def test_a_part_of_a_request_to_a_protected_topic_cannot_be_answered():
+def test_a_part_of_a_request_to_a_protected_topic_cannot_be_answered() -> None:
     request = produce(1, size=5000)
     with pytest.raises(RelayError):
         Side(protected=PROTECTED).read(request[:2000], size=len(request))
 
 
-def test_a_request_is_read_on_where_its_first_part_ends():
+def test_a_request_is_read_on_where_its_first_part_ends() -> None:
     side = Side(resources=REJECTING)
     request = produce(1, size=5000)
     frame, reader, header = side.start(request[:2000], size=len(request))
@@ -102,14 +110,16 @@ def test_a_request_is_read_on_where_its_first_part_ends():
         assert view.cursor.done == done
 
 
-def test_a_message_that_is_longer_than_its_frame():
+def test_a_message_that_is_longer_than_its_frame() -> None:
     request = produce(1, size=300)
     with pytest.raises(Short):
         Side(resources=REJECTING).read(request[:-10])
 
 
 @pytest.mark.parametrize(("quotas", "seen"), [({}, False), (REQUESTS, True)])
-def test_the_quotas_see_the_header_of_a_request_that_is_not_read(quotas, seen):
+def test_the_quotas_see_the_header_of_a_request_that_is_not_read(
+    quotas: dict[QuotaEntity, dict[str, float]], seen: bool
+) -> None:
     side = Side(quotas)
     frame, _, header = side.start(opaque(7, OPAQUE, 3))
     assert side.parser.api(header) is None
@@ -119,7 +129,7 @@ def test_the_quotas_see_the_header_of_a_request_that_is_not_read(quotas, seen):
         assert (view.api_key, view.api_version, view.size) == (OPAQUE, 3, frame.size - LENGTH_SIZE)
 
 
-def test_between_brokers_an_unknown_version_is_forwarded_unread_and_counted():
+def test_between_brokers_an_unknown_version_is_forwarded_unread_and_counted() -> None:
     side = Side(between_brokers=True)
     _, _, known = side.start(fetch(1))
     _, _, unknown = side.start(opaque(1, FETCH, 99))
@@ -128,7 +138,7 @@ def test_between_brokers_an_unknown_version_is_forwarded_unread_and_counted():
     assert side.traffic.unread_fetches == 1
 
 
-def test_the_view_of_a_request_whose_header_alone_is_read():
+def test_the_view_of_a_request_whose_header_alone_is_read() -> None:
     side = Side()
     frame, _, header = side.start(opaque(7, METADATA, 9))
     view = unread_body(frame, header, side.client, side.api(header))

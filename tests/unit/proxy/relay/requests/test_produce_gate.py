@@ -19,8 +19,10 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
+from proxy.wire.views import RequestView
 from tests.support.messages.produce import produce_request
 from tests.support.messages.reading import read_request
+from tests.support.present import present
 from tests.support.stories.playbook import START, engine
 
 VERSION = 9
@@ -31,7 +33,7 @@ HEADER = 2 + 2 + 4 + (2 + len(b"client")) + 1
 
 
 class Side:
-    def __init__(self):
+    def __init__(self) -> None:
         self.engine = engine({}, resources=Resources({HOT: LIMIT}))
         self.traffic = Traffic()
         self.output = RelayOutput()
@@ -39,7 +41,7 @@ class Side:
         self.gate = ProduceGate(self.engine, self.in_flight, IdBudget(TopicNames()))
         self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
 
-    def reject(self, sizes, acks=-1):
+    def reject(self, sizes: dict[str, list[int]], acks: int = -1) -> tuple[bool, RequestView]:
         """Offer a request; whether nothing is left of it, and its view."""
         frame = produce_request(1, sizes, {}, version=VERSION, acks=acks)
         view = read_request([frame])
@@ -51,23 +53,23 @@ class Side:
         return gone, view
 
 
-def test_a_request_within_the_limits_stays_as_it_is():
+def test_a_request_within_the_limits_stays_as_it_is() -> None:
     side = Side()
     gone, view = side.reject({HOT: [500], COLD: [5000]})
     assert (gone, view.edits, side.exchange.rejection) == (False, [], None)
 
 
-def test_partitions_over_their_limit_are_cut_out():
+def test_partitions_over_their_limit_are_cut_out() -> None:
     side = Side()
     side.reject({HOT: [1500]})
     gone, view = side.reject({HOT: [300], COLD: [100]})
     assert not gone
     assert [item.topic for item in view.items] == [COLD]
     assert view.edits
-    assert [item.topic for item in side.exchange.rejection.items] == [HOT]
+    assert [item.topic for item in present(side.exchange.rejection).items] == [HOT]
 
 
-def test_a_request_without_a_partition_left_is_answered_and_mutes_when_all_is_read():
+def test_a_request_without_a_partition_left_is_answered_and_mutes_when_all_is_read() -> None:
     side = Side()
     side.reject({HOT: [1500]})
     gone, _ = side.reject({HOT: [4500]})
@@ -79,7 +81,7 @@ def test_a_request_without_a_partition_left_is_answered_and_mutes_when_all_is_re
     assert side.in_flight.muted_until > START
 
 
-def test_a_producer_without_responses_loses_its_connection():
+def test_a_producer_without_responses_loses_its_connection() -> None:
     side = Side()
     side.reject({HOT: [1500]})
     assert side.gate.closing == ""

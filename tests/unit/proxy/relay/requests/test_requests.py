@@ -20,7 +20,7 @@ OWN = 42
 
 
 class Side:
-    def __init__(self):
+    def __init__(self) -> None:
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(engine({}), self.traffic, self.output)
@@ -34,14 +34,14 @@ class Side:
             names=IdBudget(TopicNames()),
         )
 
-    def read(self, data):
+    def read(self, data: bytes) -> bytes:
         self.output.clear()
         self.requests.feed(data)
         self.requests.read(START)
         return b"".join(self.output.to_broker)
 
 
-def test_half_a_request_is_no_first_request():
+def test_half_a_request_is_no_first_request() -> None:
     side = Side()
     assert side.read(produce(1)[:-1]) == b""
     assert (side.requests.unfinished, side.requests.first_request_seen) == (True, False)
@@ -49,7 +49,7 @@ def test_half_a_request_is_no_first_request():
 
 @pytest.mark.parametrize("part_bytes", [5000, 1 << 20])
 @pytest.mark.parametrize("size", [10_000, 3 << 20])
-def test_an_intercepted_request_is_one_frame_however_it_came(part_bytes, size):
+def test_an_intercepted_request_is_one_frame_however_it_came(part_bytes: int, size: int) -> None:
     side = Side()
     request = opaque(7, OWN, 1, bytes(size))
     for at in range(0, len(request), part_bytes):
@@ -72,12 +72,14 @@ def test_an_intercepted_request_is_one_frame_however_it_came(part_bytes, size):
         (opaque(1, OWN, 0, bytes(16 << 20))[: 1 << 20], Malformed),
     ],
 )
-def test_what_cannot_be_read(data, error):
+def test_what_cannot_be_read(
+    data: bytes, error: type[FrameTooLarge] | type[UnsupportedVersion] | type[Malformed]
+) -> None:
     with pytest.raises(error):
         Side().read(data)
 
 
-def test_a_client_id_is_looked_up_when_it_changes():
+def test_a_client_id_is_looked_up_when_it_changes() -> None:
     side = Side()
     side.read(produce(1, client_id=None) + produce(2, client_id="a") + produce(3, client_id="a"))
     side.read(produce(4, client_id="b") + produce(5, client_id="a") + produce(6, client_id=""))

@@ -6,7 +6,7 @@ tests/relay/test_unnamed_topics.py has the stories of a whole connection.
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.limits.resources import NO_RESOURCES
+from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.close_reasons import UNKNOWN_TOPIC, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
@@ -32,26 +32,26 @@ WHO = Identity("u", "c", "127.0.0.1")
 
 
 class Side:
-    def __init__(self, names, resources=LIMITED):
+    def __init__(self, names: Names, resources: Resources = LIMITED) -> None:
         self.unnamed = UnnamedTopics(engine({}, resources=resources), names, IdBudget(names))
         self.view = RequestView(PRODUCE, 13, 1, "c", 100, flexible=True, want_items=True)
 
-    def find(self, *items):
+    def find(self, *items: Item) -> frozenset[bytes]:
         self.view.items = list(items)
         return self.unnamed.find(self.view, WHO)
 
-    def wait(self, topic_ids):
+    def wait(self, topic_ids: frozenset[bytes]) -> None:
         client = new_client(WHO, b"c", Traffic(), 0)
         exchange = Exchange(1, client, api_key=PRODUCE)
         produce = WaitingProduce(Frame([b""], 0, True), exchange, Reader(NOTHING), self.view)
         self.unnamed.wait(produce, topic_ids, START)
 
 
-def item(name, size=10):
+def item(name: str, size: int = 10) -> Item:
     return Item("", IDS[name].bytes, 0, size)
 
 
-def test_known_names_are_set_and_unknown_ids_are_found():
+def test_known_names_are_set_and_unknown_ids_are_found() -> None:
     side = Side(Names(COLD))
     assert side.find(item(COLD), item(HOT), item(HOT)) == {IDS[HOT].bytes}
     assert [each.topic for each in side.view.items] == [COLD, "", ""]
@@ -62,18 +62,18 @@ def test_known_names_are_set_and_unknown_ids_are_found():
     [[], [item(HOT, 0)], [Item("", NO_ID, 0, 10)], [Item(HOT, NO_ID, 0, 10)], [item("secret")]],
     ids=["none", "empty", "without an id", "by name", "hidden"],
 )
-def test_what_needs_no_name(items):
+def test_what_needs_no_name(items: list[Item]) -> None:
     assert Side(Names()).find(*items) == NO_TOPICS
 
 
-def test_without_a_limit_by_topic_or_the_right_to_ask_no_name_is_needed():
+def test_without_a_limit_by_topic_or_the_right_to_ask_no_name_is_needed() -> None:
     silent = Names()
     silent.may_ask = False
     assert Side(silent).find(item(HOT)) == NO_TOPICS
     assert Side(Names(), NO_RESOURCES).find(item(HOT)) == NO_TOPICS
 
 
-def test_the_pauses_between_looks_grow_until_the_names_are_known():
+def test_the_pauses_between_looks_grow_until_the_names_are_known() -> None:
     names = Names()
     side = Side(names)
     side.wait(side.find(item(HOT)))
@@ -89,13 +89,13 @@ def test_the_pauses_between_looks_grow_until_the_names_are_known():
     assert (side.unnamed.produce, side.unnamed.wake_at) == (None, 0.0)
 
 
-def test_many_ids_are_looked_for_less_often():
+def test_many_ids_are_looked_for_less_often() -> None:
     side = Side(Names())
     side.wait(frozenset([number.to_bytes(16, "big") for number in range(10, 1010)]))
     assert side.unnamed.wake_at == pytest.approx(START + 1000 * SECONDS_PER_ID)
 
 
-def test_it_gives_up_after_its_time():
+def test_it_gives_up_after_its_time() -> None:
     side = Side(Names())
     side.wait(side.find(item(HOT)))
     assert not side.unnamed.look(START + NAMES_SECONDS - 0.001)
@@ -103,7 +103,7 @@ def test_it_gives_up_after_its_time():
     assert side.unnamed.end() == {IDS[HOT].bytes}
 
 
-def test_a_part_of_a_request_with_an_unknown_topic_ends_the_connection():
+def test_a_part_of_a_request_with_an_unknown_topic_ends_the_connection() -> None:
     reject_part(5_000_000, NO_TOPICS)
     with pytest.raises(RelayError) as ended:
         reject_part(5_000_000, frozenset([IDS[HOT].bytes]))

@@ -9,7 +9,7 @@ from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView
 
 
-def test_it_keeps_the_frame_though_the_splitter_uses_its_own_again():
+def test_it_keeps_the_frame_though_the_splitter_uses_its_own_again() -> None:
     frame = Frame([b"abcd"], 4, True)
     exchange = Exchange(1, Client("u", "c", "a", Bytes(), b"c"))
     kept = WaitingProduce(frame, exchange, Reader([]), RequestView(PRODUCE, 9, 1, "c", 100)).frame

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.quota.fetch_grant import FetchGrant
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.counters.traffic import Traffic
@@ -26,7 +26,9 @@ BODY = 2996
 
 
 class Side:
-    def __init__(self, quotas=LIMIT, resources=NO_RESOURCES):
+    def __init__(
+        self, quotas: dict[QuotaEntity, dict[str, float]] = LIMIT, resources: Resources = NO_RESOURCES
+    ) -> None:
         traffic = Traffic()
         quota_engine = engine(quotas, resources=resources)
         self.in_flight = InFlight(quota_engine, traffic, RelayOutput())
@@ -35,12 +37,12 @@ class Side:
         self.request = RequestView(FETCH, 11, 1, "c", 100, flexible=False)
         self.view = ResponseView(11, False, BODY)
 
-    def settle(self, throttle_at=10):
+    def settle(self, throttle_at: int = 10) -> None:
         self.view.throttle_at = throttle_at
         self.charges.settle(self.exchange, self.request, self.view, START)
 
 
-def test_a_wait_is_announced_in_the_response():
+def test_a_wait_is_announced_in_the_response() -> None:
     side = Side()
     side.settle()
     [edit] = side.view.edits
@@ -51,7 +53,7 @@ def test_a_wait_is_announced_in_the_response():
 
 
 @pytest.mark.parametrize("withheld", [False, True])
-def test_only_the_response_to_a_granted_fetch_settles_its_grant(withheld):
+def test_only_the_response_to_a_granted_fetch_settles_its_grant(withheld: bool) -> None:
     """The grant of a fetch that was forwarded without one may be that of a later fetch by then."""
     side = Side()
     side.exchange.grant = FetchGrant()
@@ -61,21 +63,21 @@ def test_only_the_response_to_a_granted_fetch_settles_its_grant(withheld):
     assert side.exchange.grant.granted == withheld
 
 
-def test_a_broker_that_announces_a_longer_wait_is_left_alone():
+def test_a_broker_that_announces_a_longer_wait_is_left_alone() -> None:
     side = Side()
     side.view.throttle_time_ms = 2001
     side.settle()
     assert not side.view.edited
 
 
-def test_a_version_without_the_field_is_delayed():
+def test_a_version_without_the_field_is_delayed() -> None:
     side = Side()
     side.settle(throttle_at=-1)
     assert not side.view.edited
     assert side.in_flight.delayed_until == pytest.approx(START + 2.0)
 
 
-def test_without_a_limit_nothing_is_announced():
+def test_without_a_limit_nothing_is_announced() -> None:
     side = Side({})
     side.settle()
     assert (side.view.edited, side.in_flight.muted_until) == (False, 0.0)
@@ -86,7 +88,9 @@ SERVICE = [(0.0, START - 3.0, 0.0), (START - 2.0, START - 3.0, 2.0), (START - 2.
 
 
 @pytest.mark.parametrize(("sent_at", "responded_at", "seconds"), SERVICE)
-def test_a_broker_works_on_one_request_of_a_connection_at_a_time(sent_at, responded_at, seconds):
+def test_a_broker_works_on_one_request_of_a_connection_at_a_time(
+    sent_at: float, responded_at: float, seconds: float
+) -> None:
     side = Side()
     side.exchange.sent_at = sent_at
     side.charges.responded_at = responded_at
@@ -94,14 +98,14 @@ def test_a_broker_works_on_one_request_of_a_connection_at_a_time(sent_at, respon
     assert side.view.service_seconds == seconds
 
 
-def test_a_wait_within_that_of_the_request_does_not_mute_again():
+def test_a_wait_within_that_of_the_request_does_not_mute_again() -> None:
     side = Side()
     side.exchange.throttled_until = START + 5.0
     assert side.charges.charge(side.exchange, side.request, side.view, START) == START + 5.0
     assert side.in_flight.muted_until == 0.0
 
 
-def test_later_items_mute_and_announce_nothing():
+def test_later_items_mute_and_announce_nothing() -> None:
     side = Side({}, OF_A_TOPIC)
     side.view.items = [Item("t", NO_ID, 0, 3000)]
     side.charges.charge_items(side.exchange, side.request, side.view, START)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.identity import Identity
+from proxy.quota.identity import Identity, QuotaEntity
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
@@ -32,7 +32,7 @@ HEADER_SIZE = LENGTH_SIZE + 4
 
 
 class Side:
-    def __init__(self, quotas=None, size=None):
+    def __init__(self, quotas: dict[QuotaEntity, dict[str, float]] | None = None, size: None = None) -> None:
         """A Fetch response, of which nothing has arrived; `size` is what its length announces."""
         limits = engine(quotas or {})
         self.traffic = Traffic()
@@ -56,7 +56,7 @@ class Side:
         self.in_flight.take_response(1)
         self.size = len(RESPONSE) if size is None else size
 
-    def begin(self, first, *, reads=True):
+    def begin(self, first: bytes, *, reads: bool = True) -> tuple[bool, bytes]:
         self.frame = Frame([first], self.size, False)
         view = ResponseView(VERSION, False, self.size - HEADER_SIZE, True) if reads else None
         if view is not None:
@@ -64,19 +64,19 @@ class Side:
         self.large.begin(CutThrough(self.frame, self.exchange, Reader([first], HEADER_SIZE), view))
         return self.read()
 
-    def add(self, part, *, last=False):
+    def add(self, part: bytes, *, last: bool = False) -> tuple[bool, bytes]:
         self.frame.complete = last
         self.large.add([part])
         return self.read()
 
-    def read(self):
+    def read(self) -> tuple[bool, bytes]:
         """Whether that was all, and what the client gets."""
         self.output.clear()
         over = self.large.read(START)
         return over, b"".join(self.output.to_client)
 
 
-def test_a_response_that_is_not_read_is_forwarded_as_it_arrives():
+def test_a_response_that_is_not_read_is_forwarded_as_it_arrives() -> None:
     side = Side()
     assert side.begin(RESPONSE[:100], reads=False) == (False, RESPONSE[:100])
     assert side.large.active
@@ -86,7 +86,7 @@ def test_a_response_that_is_not_read_is_forwarded_as_it_arrives():
     assert (side.large.active, side.large.forwardable, side.in_flight.empty) == (False, 0, True)
 
 
-def test_its_size_is_charged_with_its_start_and_announced_in_it():
+def test_its_size_is_charged_with_its_start_and_announced_in_it() -> None:
     side = Side({EVERYONE: {"consumer_byte_rate": 1000.0}})
     over, start = side.begin(RESPONSE[:1000])
     announced = int.from_bytes(start[HEADER_SIZE : HEADER_SIZE + 4], "big")
@@ -97,14 +97,14 @@ def test_its_size_is_charged_with_its_start_and_announced_in_it():
     assert (start + rest)[HEADER_SIZE + 4 :] == RESPONSE[HEADER_SIZE + 4 :]
 
 
-def test_a_response_that_ends_before_its_fields_do_is_a_fault_of_the_broker():
+def test_a_response_that_ends_before_its_fields_do_is_a_fault_of_the_broker() -> None:
     side = Side()
     side.begin(RESPONSE[:30])
     with pytest.raises(Short):
         side.add(b"", last=True)
 
 
-def test_the_end_of_the_connection_ends_it():
+def test_the_end_of_the_connection_ends_it() -> None:
     side = Side()
     side.begin(RESPONSE[:1000])
     side.large.end()

@@ -24,15 +24,15 @@ DENIED = ErrorCode.topic_authorization_failed
 class Topic:
     """A topic with a limit, and connections that write to it."""
 
-    def __init__(self, resources=LIMITED):
+    def __init__(self, resources: Resources = LIMITED) -> None:
         self.limits = engine({}, resources=resources)
         self.traffic = Traffic(topic_partitions=True)
 
-    def connection(self):
+    def connection(self) -> Playbook:
         return Playbook(drive(self.limits, Ports(), self.traffic))
 
     @property
-    def used(self):
+    def used(self) -> float:
         """The bytes that the buckets have counted."""
         return sum(bucket.used for bucket in self.limits.live())
 
@@ -47,7 +47,7 @@ def rejected(correlation_id: int, version: int = 7, error: ErrorCode = DENIED) -
 
 
 @pytest.mark.parametrize("version", [0, 2, *VERSIONS])
-def test_without_acks_the_proxy_requests_the_response_and_keeps_it(version):
+def test_without_acks_the_proxy_requests_the_response_and_keeps_it(version: int) -> None:
     topic = Topic()
     play = topic.connection().client(produce(1, size=800, version=version, acks=0))
     play.to_broker(produce(1, size=800, version=version, acks=1)).busy()
@@ -59,26 +59,26 @@ def test_without_acks_the_proxy_requests_the_response_and_keeps_it(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_without_acks_what_is_not_appended_costs_nothing_and_ends_the_connection(version):
+def test_without_acks_what_is_not_appended_costs_nothing_and_ends_the_connection(version: int) -> None:
     topic = Topic()
     play = topic.connection().client(produce(1, size=800, version=version, acks=0))
     play.broker_fails(rejected(1, version), reason=BROKER_CLOSED, says="error 29")
     assert topic.used == 0
 
 
-def test_other_responses_keep_their_order():
+def test_other_responses_keep_their_order() -> None:
     play = Topic().connection().client(opaque(1), produce(2, acks=0), opaque(3), produce(4, size=200))
     play.broker(responded(1), produced(2), responded(3), produced(4))
     play.to_client(responded(1), responded(3), produced(4)).idle()
 
 
 @pytest.mark.parametrize("resources", [Resources({}), Resources({TOPIC: {"consumer.byte.rate": "1000"}})])
-def test_without_a_limit_by_topic_the_request_is_forwarded_as_it_is(resources):
+def test_without_a_limit_by_topic_the_request_is_forwarded_as_it_is(resources: Resources) -> None:
     request = produce(1, acks=0)
     Topic(resources).connection().client(request).to_broker(request).idle()
 
 
-def test_a_large_request_without_acks():
+def test_a_large_request_without_acks() -> None:
     topic = Topic()
     asked, wanted = (produce(1, size=2 * CUT_THROUGH_BYTES, version=9, acks=acks) for acks in (0, 1))
     play = topic.connection().client(asked[:CUT_THROUGH_BYTES]).client(asked[CUT_THROUGH_BYTES:])
@@ -89,7 +89,7 @@ def test_a_large_request_without_acks():
 
 
 @pytest.mark.parametrize("acks", [-1, 0])
-def test_a_client_that_does_not_await_the_response_leaves_the_limit_to_others(acks):
+def test_a_client_that_does_not_await_the_response_leaves_the_limit_to_others(acks: int) -> None:
     topic = Topic()
     play = topic.connection().client(opaque(1) + produce(2, size=800, acks=acks) + produce(3, acks=acks))
     relay = play.relay.relay
@@ -107,7 +107,7 @@ def test_a_client_that_does_not_await_the_response_leaves_the_limit_to_others(ac
     relay.receive_late(b"\xff" * 50, START)  # is not read
 
 
-def test_the_rest_of_a_large_response_is_skipped():
+def test_the_rest_of_a_large_response_is_skipped() -> None:
     topic = Topic()
     play = topic.connection().client(opaque(1), produce(2, size=800))
     large = responded(1, bytes(2 * CUT_THROUGH_BYTES))
@@ -118,7 +118,7 @@ def test_the_rest_of_a_large_response_is_skipped():
     assert topic.used == 0
 
 
-def test_a_broker_that_sends_nonsense_is_read_no_further():
+def test_a_broker_that_sends_nonsense_is_read_no_further() -> None:
     topic = Topic()
     relay = topic.connection().client(produce(1, size=800)).relay.relay
     relay.end()
@@ -128,7 +128,7 @@ def test_a_broker_that_sends_nonsense_is_read_no_further():
 
 
 @pytest.mark.parametrize("acks", [1, 0])
-def test_what_the_broker_closes_the_connection_for_costs_nothing(acks):
+def test_what_the_broker_closes_the_connection_for_costs_nothing(acks: int) -> None:
     topic = Topic()
     play = topic.connection().client(opaque(1), produce(2, size=200), produce(3, size=800, acks=acks))
     play.broker(responded(1), produced(2))
@@ -138,7 +138,7 @@ def test_what_the_broker_closes_the_connection_for_costs_nothing(acks):
     assert 0 < topic.used < 200
 
 
-def test_a_large_request_that_the_broker_closes_the_connection_for_costs_nothing():
+def test_a_large_request_that_the_broker_closes_the_connection_for_costs_nothing() -> None:
     topic = Topic()
     for last in (None, -1):
         request = produce(1, size=2 * CUT_THROUGH_BYTES, version=9)[:last]
@@ -149,7 +149,7 @@ def test_a_large_request_that_the_broker_closes_the_connection_for_costs_nothing
         assert topic.used == 0
 
 
-def test_a_request_whose_end_never_comes_costs_nothing():
+def test_a_request_whose_end_never_comes_costs_nothing() -> None:
     topic = Topic()
     request = produce(1, size=2 * CUT_THROUGH_BYTES, version=9)
     play = topic.connection().client(request[:CUT_THROUGH_BYTES], request[CUT_THROUGH_BYTES:-1])
@@ -158,7 +158,7 @@ def test_a_request_whose_end_never_comes_costs_nothing():
     assert topic.used == 0
 
 
-def test_records_count_once_in_usage():
+def test_records_count_once_in_usage() -> None:
     topic = Topic()
     play = topic.connection().client(produce(1, size=800))
     play.relay.relay.end()
@@ -167,13 +167,14 @@ def test_records_count_once_in_usage():
     assert {name: each.bytes_in for name, each in topic.traffic.partitions.items()} == counted
 
 
-def test_responses_that_arrive_together_let_others_have_their_turn():
+def test_responses_that_arrive_together_let_others_have_their_turn() -> None:
     topic = Topic(AMPLE)
-    number = 2 * FRAMES
+    frames = int(FRAMES)
+    number = 2 * frames
     play = topic.connection()
-    for at in range(0, number, FRAMES):
-        some = [produce(n, size=400) for n in range(at, min(at + FRAMES, number))]
-        play.at(at / FRAMES * PAUSE_SECONDS).client(b"".join(some))
+    for at in range(0, number, frames):
+        some = [produce(n, size=400) for n in range(at, min(at + frames, number))]
+        play.at(at / frames * PAUSE_SECONDS).client(b"".join(some))
     relay = play.relay.relay
     relay.end()
     responses = b"".join(rejected(n) for n in range(number))
@@ -186,9 +187,10 @@ def test_responses_that_arrive_together_let_others_have_their_turn():
     assert not relay.awaits_late
 
 
-def test_what_a_pause_has_left_at_the_end_is_read_after_it():
+def test_what_a_pause_has_left_at_the_end_is_read_after_it() -> None:
     topic = Topic(AMPLE)
-    number = 2 * FRAMES
+    frames = int(FRAMES)
+    number = 2 * frames
     play = topic.connection().client(b"".join(opaque(n, body=b"") for n in range(FRAMES)))
     play.at(PAUSE_SECONDS).client(b"".join(produce(n, size=400) for n in range(FRAMES, number)))
     forwarded, late = (range(FRAMES), range(FRAMES, number))

@@ -1,5 +1,7 @@
 """Responses: errors, and parts of a large response. tests/relay has the stories of a connection."""
 
+from typing import Self
+
 import pytest
 
 from proxy.relay.counters.broker_errors import BrokerErrors
@@ -21,7 +23,7 @@ from tests.support.stories.playbook import START, engine
 
 
 class Side:
-    def __init__(self):
+    def __init__(self) -> None:
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(engine({}), self.traffic, self.output)
@@ -38,19 +40,19 @@ class Side:
         )
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 
-    def ask(self, number, api_key=None, version=7):
+    def ask(self, number: int, api_key: int | None = None, version: int = 7) -> Self:
         api = None if api_key is None else WITHOUT_INTERCEPTED.read[api_key]
         request = None if api is None else request_view(api, version)
         self.in_flight.add(Exchange(number, self.client, api=api, request=request))
         return self
 
-    def receive(self, data):
+    def receive(self, data: bytes) -> bytes:
         self.output.clear()
         self.responses.receive(data, START)
         return b"".join(self.output.to_client)
 
 
-def test_a_large_response_leaves_once_its_first_part_is_there():
+def test_a_large_response_leaves_once_its_first_part_is_there() -> None:
     side = Side().ask(1, 1, 11)
     large = fetched(1, size=2 << 20)
     assert side.receive(large[: FIRST_PART_BYTES - 1]) == b""
@@ -69,13 +71,13 @@ def test_a_large_response_leaves_once_its_first_part_is_there():
         (responded(1, b""), Short),
     ],
 )
-def test_what_cannot_be_read(data, error):
+def test_what_cannot_be_read(data: bytes, error: type[Malformed] | type[FrameTooLarge] | type[Short]) -> None:
     with pytest.raises(error):
         Side().ask(1, 0).receive(data)
 
 
 @pytest.mark.parametrize("size", [10, 2 << 20])
-def test_a_response_to_what_the_proxy_asked_is_not_for_the_client(size):
+def test_a_response_to_what_the_proxy_asked_is_not_for_the_client(size: int) -> None:
     side = Side()
     local = Exchange(5, side.client, local=True)
     side.in_flight.add(local)

@@ -20,6 +20,7 @@ from proxy.wire.views import WITHHELD, Item, RequestView, ResponseView
 from tests.support.messages.exchanges import fetch_response as fetched_message
 from tests.support.messages.exchanges import fetched
 from tests.support.messages.kio_messages import response_frame
+from tests.support.present import present
 from tests.support.stories.fetching import HOT, Names, topic_id
 from tests.support.stories.playbook import START, engine
 
@@ -32,7 +33,9 @@ OWED = 4000
 
 
 class Side:
-    def __init__(self, owed=OWED, error_code=0, body_size=9000, api_key=FETCH):
+    def __init__(
+        self, owed: int = OWED, error_code: int = 0, body_size: int = 9000, api_key: int = FETCH
+    ) -> None:
         quotas = engine({})
         self.traffic = Traffic()
         self.output = RelayOutput()
@@ -54,16 +57,16 @@ class Side:
         start = fetch_response(VERSION, 1, error_code=error_code, session_id=SESSION)
         self.frame = Frame([start], body_size + 8, False)
 
-    def withhold(self):
+    def withhold(self) -> bool:
         self.client.traffic.bytes_out = self.frame.size
         return self.withheld.withhold(self.frame, self.exchange, self.request, self.view, START)
 
-    def sent(self):
+    def sent(self) -> bytes:
         return b"".join(self.output.to_client)
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_the_client_gets_an_empty_response_and_is_muted(full):
+def test_the_client_gets_an_empty_response_and_is_muted(full: bool) -> None:
     side = Side()
     side.exchange.full_fetch = full
     assert side.withhold()
@@ -78,7 +81,7 @@ KEPT = [{"owed": 1000}, {"error_code": 71}, {"api_key": PRODUCE}]
 
 
 @pytest.mark.parametrize("how", KEPT)
-def test_what_is_not_withheld(how):
+def test_what_is_not_withheld(how: dict[str, int]) -> None:
     side = Side(**how)
     assert not side.withhold()
     assert (side.sent(), side.in_flight.muted_until) == (b"", 0.0)
@@ -86,26 +89,26 @@ def test_what_is_not_withheld(how):
 
 
 @pytest.mark.parametrize("by_the_gate", [False, True])
-def test_a_response_that_the_fetch_gate_has_withheld(by_the_gate):
+def test_a_response_that_the_fetch_gate_has_withheld(by_the_gate: bool) -> None:
     """The fetch was not granted. Its grant may be that of a later fetch by then, which is not settled."""
     side = Side(owed=0 if by_the_gate else OWED)
     side.exchange.withheld = by_the_gate
-    side.exchange.grant.granted = True
+    present(side.exchange.grant).granted = True
     assert side.withhold()
-    assert side.exchange.grant.granted == by_the_gate
+    assert present(side.exchange.grant).granted == by_the_gate
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_quotas_that_look_at_items_know_the_names_of_their_topics(watched):
+def test_quotas_that_look_at_items_know_the_names_of_their_topics(watched: bool) -> None:
     side = Side(owed=1000)
-    side.exchange.grant.watched = watched
+    present(side.exchange.grant).watched = watched
     item = Item("", topic_id(HOT).bytes, 0, 100)
     side.view.items = [item]
     assert not side.withhold()
     assert item.topic == (HOT if watched else "")
 
 
-def small(response):
+def small(response: bytes) -> Side:
     """A side whose response is complete, and small enough to have only errors and watermarks."""
     body_size = len(response) - 8
     assert body_size <= SMALL_BYTES
@@ -114,19 +117,19 @@ def small(response):
     return side
 
 
-def test_a_small_response_without_records_is_not_withheld():
+def test_a_small_response_without_records_is_not_withheld() -> None:
     assert not small(response_frame(fetched_message(VERSION, b""), 1)).withhold()
 
 
 @pytest.mark.parametrize("by_the_gate", [False, True])
-def test_a_small_response_with_records_is_withheld(by_the_gate):
+def test_a_small_response_with_records_is_withheld(by_the_gate: bool) -> None:
     side = small(fetched(1, size=300))
     side.exchange.withheld = by_the_gate
     assert side.withhold()
     assert side.sent() == fetch_response(VERSION, 1, throttle_time_ms=3000)
 
 
-def test_a_fetch_without_a_limit_is_not_withheld():
+def test_a_fetch_without_a_limit_is_not_withheld() -> None:
     side = Side()
     side.exchange.grant = None
     assert not side.withhold()
