@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.quota.kinds import load_kinds
+from proxy.quota.kinds.broker_bytes_in import ThresholdCheck
 from proxy.quota.limits.resources import TOPIC, ConfigResource, Resources
 
 CHECKS = [kind.check for kind in load_kinds() if kind.check is not None]
@@ -12,7 +13,7 @@ RESOURCES = Resources(
 
 
 @pytest.mark.parametrize("kind", CHECKS)
-def test_a_change_that_is_undone_leaves_no_conflict(kind):
+def test_a_change_that_is_undone_leaves_no_conflict(kind: type[ThresholdCheck]) -> None:
     check = kind(RESOURCES)
     assert check.conflict() == ""
     check.change(ConfigResource(TOPIC, "t"), {"bytes.in.per.sec.threshold": "10"})

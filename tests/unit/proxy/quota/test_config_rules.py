@@ -6,25 +6,25 @@ RULES = ConfigRules([KIND])
 TOTAL = {DEFAULT_RESOURCE: {"total.bytes.in.per.sec.threshold": "5"}}
 
 
-def test_every_config_of_a_kind_is_one_of_its_resource():
+def test_every_config_of_a_kind_is_one_of_its_resource() -> None:
     assert {**RULES.keys(TOPIC), **RULES.keys(BROKER)} == {key.name: key for key in CONFIG_KEYS}
     assert all(key.resource == BROKER for key in RULES.keys(BROKER).values())
     assert "producer.byte.rate" in RULES.keys(TOPIC)
 
 
-def test_conflicts_come_from_the_kinds():
+def test_conflicts_come_from_the_kinds() -> None:
     assert RULES.conflict(Resources({"t": {"bytes.in.per.sec.threshold": "5"}}, TOTAL)) == ""
     assert RULES.conflict(Resources({"t": {"bytes.in.per.sec.threshold": "6"}}, TOTAL)) == too_much(
         "t (6)", 6, 5
     )
 
 
-def test_without_kinds_there_is_nothing_to_configure():
+def test_without_kinds_there_is_nothing_to_configure() -> None:
     assert ConfigRules([]).keys(TOPIC) == {}
     assert ConfigRules([]).conflict(Resources({"t": {"q": "6"}})) == ""
 
 
-def test_configs_left_to_brokers_are_not_quotas():
+def test_configs_left_to_brokers_are_not_quotas() -> None:
     rules = ConfigRules([KIND], left_to_brokers=frozenset(["q"]), forwarded=frozenset(["p"]))
     assert "q" not in rules.keys(TOPIC)
-    assert (rules.left_to_brokers, rules.forwarded) == ({"q"}, {"p"})
+    assert (rules.left_to_brokers, rules.forwarded) == (frozenset(["q"]), frozenset(["p"]))

@@ -24,7 +24,15 @@ SOME = Limits({QuotaEntity(DEFAULT, None): {"q": 1.0}})
 class Fixed(Quota):
     """Says what it is told to, and remembers what it was told."""
 
-    def __init__(self, api_keys, name="q", admit=0.0, charge=0.0, connect=0.0, mode=ENFORCE):
+    def __init__(
+        self,
+        api_keys: tuple[int, ...],
+        name: str = "q",
+        admit: float = 0.0,
+        charge: float = 0.0,
+        connect: float = 0.0,
+        mode: str = ENFORCE,
+    ) -> None:
         super().__init__(api_keys)
         self.bucket = Bucket(
             quota=name, user="u", limit=1.0, rule=RateRule(burst_seconds=1.0, mode=mode), now=0.0
@@ -32,46 +40,46 @@ class Fixed(Quota):
         self.connect_seconds = connect
         self.admit_seconds = admit
         self.charge_seconds = charge
-        self.configured = []
-        self.forgotten = []
+        self.configured: list[Limits] = []
+        self.forgotten: list[float] = []
 
-    def admit(self, request, who, now):
+    def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         return Verdict(self.admit_seconds, self.bucket)
 
-    def connect(self, address, now):
+    def connect(self, address: str, now: float) -> Verdict:
         return Verdict(self.connect_seconds, self.bucket)
 
-    def charge(self, request, response, who, now):
+    def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         return Verdict(self.charge_seconds, self.bucket)
 
-    def configure(self, limits, now):
+    def configure(self, limits: Limits, now: float) -> None:
         self.configured.append(limits)
 
-    def live(self):
+    def live(self) -> list[Bucket]:
         return [self.bucket]
 
-    def forget_idle(self, now):
+    def forget_idle(self, now: float) -> None:
         self.forgotten.append(now)
 
 
-def request(api_key=0):
+def request(api_key: int = 0) -> RequestView:
     return RequestView(api_key, 9, 1, "c", 100)
 
 
-def counted(quota):
+def counted(quota: Fixed) -> tuple[int, float]:
     return quota.bucket.throttled_requests, quota.bucket.throttle_seconds
 
 
 @pytest.mark.parametrize(
     ("api_key", "seconds"), [(0, 1.0), (1, 2.0), (3, 0.0), (78, 2.0), (79, 0.0), (1000, 0.0), (-1, 0.0)]
 )
-def test_only_the_quotas_of_an_api_are_called(api_key, seconds):
+def test_only_the_quotas_of_an_api_are_called(api_key: int, seconds: float) -> None:
     engine = QuotaEngine([Fixed((0,), admit=1.0), Fixed((1, 78), admit=2.0)])
     assert engine.admit(request(api_key), WHO, 0.0).throttle_seconds == seconds
     assert engine.covers(api_key) == (seconds > 0)
 
 
-def test_an_inactive_quota_is_not_called():
+def test_an_inactive_quota_is_not_called() -> None:
     idle, used = Fixed((0, 5), admit=3.0), Fixed((0,), admit=1.0)
     engine = QuotaEngine([idle, used])
     assert engine.covers(5)
@@ -85,7 +93,7 @@ def test_an_inactive_quota_is_not_called():
     assert engine.admit(request(), WHO, 0.0).throttle_seconds == 3.0
 
 
-def test_connections_wait_for_the_longest_and_only_its_bucket_counts_it():
+def test_connections_wait_for_the_longest_and_only_its_bucket_counts_it() -> None:
     short, long = Fixed((), connect=1.0), Fixed((), connect=2.0)
     assert QuotaEngine([Fixed((0,))]).connect("10.0.0.1", 0.0).throttle_seconds == 0.0
     assert QuotaEngine([short, long]).connect("10.0.0.1", 10.0).throttle_seconds == 2.0
@@ -93,7 +101,7 @@ def test_connections_wait_for_the_longest_and_only_its_bucket_counts_it():
     assert long.bucket.throttled_until == 12.0
 
 
-def test_exempt_clients_are_not_charged():
+def test_exempt_clients_are_not_charged() -> None:
     quota = Fixed((0,), admit=1.0, charge=1.0, connect=1.0)
     engine = QuotaEngine([quota])
     engine.configure(Limits({}, settings=enforcement(exempt_users=["u"], exempt_cidrs=["10.0.0.0/8"])), 0.0)
@@ -105,7 +113,7 @@ def test_exempt_clients_are_not_charged():
     assert engine.connect("127.0.0.1", 0.0).throttle_seconds == 1.0
 
 
-def test_a_verdict_of_an_observed_bucket_is_counted_and_not_enforced():
+def test_a_verdict_of_an_observed_bucket_is_counted_and_not_enforced() -> None:
     observed = Fixed((0,), admit=2.0, charge=5.0, connect=3.0, mode=OBSERVE)
     enforced = Fixed((0,), admit=1.0)
     engine = QuotaEngine([observed, enforced])
@@ -116,14 +124,14 @@ def test_a_verdict_of_an_observed_bucket_is_counted_and_not_enforced():
     assert (counted(observed), counted(enforced)) == ((3, 5.0), (1, 1.0))
 
 
-def test_without_quotas_everything_passes():
+def test_without_quotas_everything_passes() -> None:
     engine = QuotaEngine([])
     assert engine.admit(request(), WHO, 0.0) is ALLOW
     assert engine.charge(request(), RESPONSE, WHO, 0.0) is ALLOW
     assert not engine.covers(0)
 
 
-def test_the_longest_wait_binds_and_only_its_bucket_counts_it():
+def test_the_longest_wait_binds_and_only_its_bucket_counts_it() -> None:
     short, long = Fixed((0,), admit=1.0, charge=4.0), Fixed((0,), admit=2.0, charge=3.0)
     engine = QuotaEngine([short, long])
     verdict = engine.admit(request(), WHO, 10.0)
@@ -135,7 +143,7 @@ def test_the_longest_wait_binds_and_only_its_bucket_counts_it():
     assert (counted(short), counted(long)) == ((1, 4.0), (1, 2.0))
 
 
-def test_a_request_that_waits_twice_counts_once_and_with_the_longer_wait():
+def test_a_request_that_waits_twice_counts_once_and_with_the_longer_wait() -> None:
     early, late = Fixed((0,), admit=1.0), Fixed((0,), charge=1.5)
     engine = QuotaEngine([early, late])
     admitted = engine.admit(request(), WHO, 0.0)
@@ -147,7 +155,7 @@ def test_a_request_that_waits_twice_counts_once_and_with_the_longer_wait():
     assert late.bucket.throttled_until == 1.5
 
 
-def test_a_wait_before_the_response_is_not_counted_twice():
+def test_a_wait_before_the_response_is_not_counted_twice() -> None:
     late = Fixed((0,), charge=1.5)
     engine = QuotaEngine([late])
     engine.charge(request(), RESPONSE, WHO, 10.0, 11.0)
@@ -157,7 +165,7 @@ def test_a_wait_before_the_response_is_not_counted_twice():
     assert late.bucket.throttled_until == 11.5
 
 
-def test_no_wait_is_not_counted():
+def test_no_wait_is_not_counted() -> None:
     quota = Fixed((0,))
     engine = QuotaEngine([quota])
     engine.admit(request(), WHO, 10.0)
@@ -166,7 +174,7 @@ def test_no_wait_is_not_counted():
     assert quota.bucket.throttled_until == 0.0
 
 
-def test_all_quotas_are_configured_shown_and_swept():
+def test_all_quotas_are_configured_shown_and_swept() -> None:
     quotas = [Fixed((0,), "one"), Fixed((1,), "two")]
     engine = QuotaEngine([*quotas])
     engine.configure(SOME, 1.0)
@@ -179,23 +187,23 @@ def test_all_quotas_are_configured_shown_and_swept():
 class Omitting(Quota):
     """Holds partition 1 of every topic back."""
 
-    def __init__(self, omits=True):
+    def __init__(self, omits: bool = True) -> None:
         super().__init__((1,))
         self.omits = omits
 
-    def may_omit(self, topic, partition, replica_id, who):
+    def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
         return partition == 1
 
-    def plan_consumer_fetch(self, plan, who, now):
+    def plan_consumer_fetch(self, plan: ConsumerPlan, who: Identity, now: float) -> None:
         for item in plan.items:
             if item.partition == 1:
                 plan.omit(item, now + 2.0)
 
-    def plan_follower_fetch(self, plan, who, now):
+    def plan_follower_fetch(self, plan: FollowerPlan, who: Identity, now: float) -> None:
         plan.omit_more(3)
 
 
-def test_only_quotas_that_omit_plan_fetches():
+def test_only_quotas_that_omit_plan_fetches() -> None:
     engine = QuotaEngine([Fixed((1,)), Omitting(False)])
     assert not engine.omits
     assert not engine.may_omit("t", 1, -1, WHO)
@@ -212,7 +220,7 @@ def test_only_quotas_that_omit_plan_fetches():
     assert ([item.omitted for item in items], of_follower.omitted) == ([False, False], 3)
 
 
-def test_partitions_of_exempt_clients_are_not_omitted():
+def test_partitions_of_exempt_clients_are_not_omitted() -> None:
     engine = QuotaEngine([Omitting()])
     before = engine.generation
     engine.configure(Limits({}, settings=enforcement(exempt_users=[WHO.principal])), 0.0)
@@ -220,7 +228,7 @@ def test_partitions_of_exempt_clients_are_not_omitted():
     assert not engine.may_omit("t", 1, -1, WHO)
 
 
-def test_waits_are_in_the_clients_usage():
+def test_waits_are_in_the_clients_usage() -> None:
     observed = Fixed((0,), "seen", admit=2.0, charge=5.0, mode=OBSERVE)
     enforced = Fixed((0,), "felt", admit=1.0, charge=0.5)
     engine = QuotaEngine([observed, enforced])

@@ -12,13 +12,14 @@ from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, TOPIC_PRODUCER_BYTE_RATE
 from proxy.quota.limits.enforcement import PACE, UNLIMITED, WINDOW
 from proxy.quota.limits.limits import Limits
-from proxy.quota.limits.resources import Resources
+from proxy.quota.limits.resources import LONG, Resources
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
-from proxy.quota.quota import LONG, PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
+from proxy.quota.quota import PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
+from tests.support.present import present
 from tests.support.stories.enforcement import enforcement
 
 SOME = Limits({QuotaEntity(DEFAULT, None): {"q": 1.0}})
@@ -27,37 +28,37 @@ SOME = Limits({QuotaEntity(DEFAULT, None): {"q": 1.0}})
 class Recording(Quota):
     """Remembers its peers, and what it was told."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__((0,))
-        self.peers = []
-        self.views = []
-        self.configured = []
-        self.forgotten = []
+        self.peers: list[Quota] = []
+        self.views: list[tuple[ClusterView, float]] = []
+        self.configured: list[Limits] = []
+        self.forgotten: list[float] = []
 
-    def join(self, node_id, peers):
+    def join(self, node_id: int, peers: list[Quota]) -> None:
         super().join(node_id, peers)
         self.peers = list(peers)
 
-    def see_cluster(self, view, now):
+    def see_cluster(self, view: ClusterView, now: float) -> None:
         self.views.append((view, now))
 
-    def configure(self, limits, now):
+    def configure(self, limits: Limits, now: float) -> None:
         self.configured.append(limits)
 
-    def forget_idle(self, now):
+    def forget_idle(self, now: float) -> None:
         self.forgotten.append(now)
 
 
-def of_brokers(made):
+def of_brokers(made: list[Recording]) -> list[Recording]:
     """The quotas that belong to one broker."""
     return [quota for quota in made if quota.node_id >= 0]
 
 
-def kind(scope=PER_BROKER):
+def kind(scope: str = PER_BROKER) -> tuple[QuotaKind, list[Recording]]:
     """A kind, and the list of its quotas as they are made."""
-    made = []
+    made: list[Recording] = []
 
-    def build():
+    def build() -> Recording:
         made.append(Recording())
         return made[-1]
 
@@ -65,7 +66,7 @@ def kind(scope=PER_BROKER):
     return QuotaKind(name=scope, keys=keys, api_keys=(0,), scope=scope, build=build), made
 
 
-def test_each_broker_has_its_own_quotas_but_for_those_of_the_cluster():
+def test_each_broker_has_its_own_quotas_but_for_those_of_the_cluster() -> None:
     (broker, own), (cluster, shared) = kind(PER_BROKER), kind(PER_CLUSTER)
     engines = QuotaEngines([broker, cluster], SOME)
     one, two = engines.engine(1, 0.0), engines.engine(2, 0.0)
@@ -77,7 +78,7 @@ def test_each_broker_has_its_own_quotas_but_for_those_of_the_cluster():
     assert [quota.configured for quota in of_brokers(own)] == [[SOME], [SOME]]
 
 
-def test_a_change_of_limits_reaches_brokers_old_and_new():
+def test_a_change_of_limits_reaches_brokers_old_and_new() -> None:
     broker, made = kind()
     engines = QuotaEngines([broker], SOME)
     engines.engine(1, 0.0)
@@ -89,7 +90,7 @@ def test_a_change_of_limits_reaches_brokers_old_and_new():
     assert [quota.forgotten for quota in of_brokers(made)] == [[3.0], [3.0]]
 
 
-def test_quotas_join_their_broker_and_its_peers():
+def test_quotas_join_their_broker_and_its_peers() -> None:
     (broker, own), (cluster, shared) = kind(PER_BROKER), kind(PER_CLUSTER)
     engines = QuotaEngines([broker, cluster], SOME)
     engines.engine(1, 0.0)
@@ -101,7 +102,7 @@ def test_quotas_join_their_broker_and_its_peers():
     assert engines.of_kind(broker) == own
 
 
-def test_every_quota_sees_the_cluster_also_those_that_come_later():
+def test_every_quota_sees_the_cluster_also_those_that_come_later() -> None:
     broker, made = kind()
     engines = QuotaEngines([broker], SOME)
     view = ClusterView("c", {1: BrokerAddress(1, "h", 1)}, {})
@@ -111,7 +112,7 @@ def test_every_quota_sees_the_cluster_also_those_that_come_later():
     assert of_brokers(made)[1].views == [(view, 7.0)]
 
 
-def test_partitions_are_wanted_while_a_quota_in_force_wants_them():
+def test_partitions_are_wanted_while_a_quota_in_force_wants_them() -> None:
     broker, made = kind()
     engines = QuotaEngines([broker], SOME)
     assert not engines.wants_partitions
@@ -134,23 +135,28 @@ QUOTAS = {
 }
 
 
-def scoped(scope, *others, quotas=QUOTAS, algorithm=PACE):
+def scoped(
+    scope: str,
+    *others: QuotaEntity,
+    quotas: dict[QuotaEntity, dict[str, float]] = QUOTAS,
+    algorithm: str = PACE,
+) -> Limits:
     return Limits(quotas, settings=enforcement(scopes=Scopes(scope, others), algorithm=algorithm))
 
 
-def produces(engines, node_id, size, now=0.0, user="a"):
+def produces(engines: QuotaEngines, node_id: int, size: int, now: float = 0.0, user: str = "a") -> float:
     """How long a producer with a connection of its own waits."""
     who = Identity(user, "c", "127.0.0.1")
     return engines.engine(node_id, now).admit(RequestView(0, 9, 1, "c", size), who, now).throttle_seconds
 
 
-def tokens(engines, quota, now):
+def tokens(engines: QuotaEngines, quota: str, now: float) -> dict[int, float]:
     """The tokens of each live bucket of a quota, by the broker."""
     live = engines.live()
-    return {node_id: bucket.tokens.measure(now) for node_id, bucket in live if bucket.quota == quota}
+    return {node_id: present(bucket.tokens).measure(now) for node_id, bucket in live if bucket.quota == quota}
 
 
-def test_a_quota_of_the_cluster_is_one_limit_over_the_brokers():
+def test_a_quota_of_the_cluster_is_one_limit_over_the_brokers() -> None:
     engines = QuotaEngines([CLIENT_BYTES], scoped(CLUSTER_SCOPE))
     waits = [produces(engines, node_id, 1000) for node_id in BROKERS]
     assert waits[0] == 0.0
@@ -159,7 +165,7 @@ def test_a_quota_of_the_cluster_is_one_limit_over_the_brokers():
     assert tokens(engines, "producer_byte_rate", 0.0) == {ALL_BROKERS: -2000.0}
 
 
-def test_every_client_quota_may_be_of_the_cluster():
+def test_every_client_quota_may_be_of_the_cluster() -> None:
     engines = QuotaEngines(load_kinds(), scoped(CLUSTER_SCOPE))
     who = Identity("a", "c", "127.0.0.1")
     for node_id in BROKERS:
@@ -180,7 +186,7 @@ def test_every_client_quota_may_be_of_the_cluster():
     }
 
 
-def test_an_entity_may_have_its_own_scope():
+def test_an_entity_may_have_its_own_scope() -> None:
     for scope, of_cluster, of_brokers in ((BROKER_SCOPE, "a", "b"), (CLUSTER_SCOPE, "b", "a")):
         engines = QuotaEngines([CLIENT_BYTES], scoped(scope, USER))
         for node_id in BROKERS:
@@ -190,7 +196,7 @@ def test_an_entity_may_have_its_own_scope():
         assert found == sorted([(of_cluster, ALL_BROKERS), *[(of_brokers, node_id) for node_id in BROKERS]])
 
 
-def test_a_more_specific_quota_with_another_scope_takes_precedence():
+def test_a_more_specific_quota_with_another_scope_takes_precedence() -> None:
     pair = QuotaEntity("a", "c")
     limits = scoped(
         CLUSTER_SCOPE, pair, quotas={USER: {"producer_byte_rate": 1.0}, pair: {"producer_byte_rate": RATE}}
@@ -201,7 +207,7 @@ def test_a_more_specific_quota_with_another_scope_takes_precedence():
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)])
-def test_a_change_of_scope_gives_no_burst(before, after):
+def test_a_change_of_scope_gives_no_burst(before: int, after: int) -> None:
     scope = {1: scoped(BROKER_SCOPE), 2: scoped(CLUSTER_SCOPE)}
     engines = QuotaEngines([CLIENT_BYTES], scope[before])
     for node_id in BROKERS:
@@ -211,7 +217,7 @@ def test_a_change_of_scope_gives_no_burst(before, after):
     assert all(left < 0.0 for left in tokens(engines, "producer_byte_rate", 0.0).values())
 
 
-def test_debts_to_all_brokers_remain_owed_if_the_scope_becomes_the_cluster():
+def test_debts_to_all_brokers_remain_owed_if_the_scope_becomes_the_cluster() -> None:
     engines = QuotaEngines([CLIENT_BYTES], scoped(BROKER_SCOPE))
     for node_id in BROKERS:
         produces(engines, node_id, 3000)
@@ -223,7 +229,7 @@ def test_debts_to_all_brokers_remain_owed_if_the_scope_becomes_the_cluster():
     assert tokens(engines, "producer_byte_rate", 4.1)[ALL_BROKERS] == pytest.approx(80.0)
 
 
-def test_a_scope_that_changes_back_finds_what_was_used_meanwhile():
+def test_a_scope_that_changes_back_finds_what_was_used_meanwhile() -> None:
     engines = QuotaEngines([CLIENT_BYTES], scoped(BROKER_SCOPE))
     produces(engines, 1, 1)
     engines.configure(scoped(CLUSTER_SCOPE), 1.0)
@@ -233,7 +239,7 @@ def test_a_scope_that_changes_back_finds_what_was_used_meanwhile():
     assert produces(engines, 2, 1, 2.0) >= 3.0
 
 
-def test_kafkas_window_does_not_forget_uses_if_the_scope_changes():
+def test_kafkas_window_does_not_forget_uses_if_the_scope_changes() -> None:
     engines = QuotaEngines([CLIENT_BYTES], scoped(BROKER_SCOPE, algorithm=WINDOW))
     for second in range(5):
         for node_id in BROKERS:
@@ -243,14 +249,14 @@ def test_kafkas_window_does_not_forget_uses_if_the_scope_changes():
     assert [bucket.measure(5.0) for _, bucket in engines.live()] == [pytest.approx(1600.0)]
 
 
-def test_a_client_that_owes_nothing_has_its_burst_after_a_change_of_scope():
+def test_a_client_that_owes_nothing_has_its_burst_after_a_change_of_scope() -> None:
     engines = QuotaEngines([CLIENT_BYTES], scoped(BROKER_SCOPE))
     produces(engines, 1, 1000)
     engines.configure(scoped(CLUSTER_SCOPE), 100.0)
     assert produces(engines, 1, 1000, 100.0) == 0.0
 
 
-def test_a_quota_that_is_deleted_leaves_its_clients_to_one_of_the_other_scope():
+def test_a_quota_that_is_deleted_leaves_its_clients_to_one_of_the_other_scope() -> None:
     pair = QuotaEntity("a", "c")
     quotas = {QuotaEntity("a", DEFAULT): {"producer_byte_rate": RATE}, pair: {"producer_byte_rate": RATE}}
     limits = scoped(BROKER_SCOPE, pair, quotas=quotas)
@@ -262,7 +268,7 @@ def test_a_quota_that_is_deleted_leaves_its_clients_to_one_of_the_other_scope():
     assert tokens(engines, "producer_byte_rate", 0.0) == {1: -2001.0}
 
 
-def test_the_bound_of_throttle_times_holds_for_all_engines_and_after_a_change_of_limits():
+def test_the_bound_of_throttle_times_holds_for_all_engines_and_after_a_change_of_limits() -> None:
     engines = QuotaEngines(load_kinds(), Limits({}, settings=enforcement(max_throttle_seconds=3.0)))
     first, between = engines.engine(1, 0.0), engines.between_brokers(1, 0.0)
     engines.review_every(0.5)
@@ -276,7 +282,7 @@ def test_the_bound_of_throttle_times_holds_for_all_engines_and_after_a_change_of
     assert [first.max_throttle_seconds, between.max_throttle_seconds] == [2.0, 2.0]
 
 
-def test_every_new_bucket_of_a_shared_limit_begins_with_a_part():
+def test_every_new_bucket_of_a_shared_limit_begins_with_a_part() -> None:
     """Of client quotas, mutations and topics, at brokers that are known and at those that join."""
     resources = Resources(
         {"orders": {PRODUCER_BYTE_RATE.name: "1000", TOPIC_PRODUCER_BYTE_RATE.name: "1000"}}

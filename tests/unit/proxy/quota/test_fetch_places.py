@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from time import process_time
 
 import pytest
@@ -12,15 +13,15 @@ LIMIT = 1000.0
 PACED = RateRule(burst_seconds=1.0)
 
 
-def bucket(rule=PACED, limit=LIMIT):
+def bucket(rule: RateRule = PACED, limit: float = LIMIT) -> Bucket:
     return Bucket(quota="consumer_byte_rate", user="u", limit=limit, rule=rule, now=0.0)
 
 
-def some(count):
+def some(count: int) -> list[Bucket]:
     return [bucket() for _ in range(count)]
 
 
-def fetch(places, *buckets, lists=()):
+def fetch(places: FetchPlaces, *buckets: Bucket, lists: Sequence[list[Bucket]] = ()) -> None:
     """Begin with the next fetch, with these buckets and then those of each list."""
     places.begin()
     for one in buckets:
@@ -31,13 +32,13 @@ def fetch(places, *buckets, lists=()):
     assert [ticket.queue for ticket in places.tickets] == [queue_of(one) for one in places.buckets]
 
 
-def wait(places):
+def wait(places: FetchPlaces) -> None:
     for ticket in places.tickets:
         ticket.queue.wait(ticket, 9.0)
 
 
-def test_the_time_of_a_fetch_is_proportional_to_its_buckets():
-    def seconds(count):
+def test_the_time_of_a_fetch_is_proportional_to_its_buckets() -> None:
+    def seconds(count: int) -> float:
         buckets = some(count)
         taken = []
         for _ in range(3):
@@ -57,7 +58,7 @@ def test_the_time_of_a_fetch_is_proportional_to_its_buckets():
     [(0, 1, 2), (0, 1), (0,), (), (0, 1, 2, 3), (1, 2), (2, 0, 1), (3, 0), (0, 3, 2), (2, 1, 0), (3, 4, 5)],
 )
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_tickets_are_kept_whatever_buckets_the_next_fetch_has(later, rounds):
+def test_tickets_are_kept_whatever_buckets_the_next_fetch_has(later: tuple[int, ...], rounds: int) -> None:
     buckets = some(6)
     places = FetchPlaces()
     fetch(places, *buckets[:3])
@@ -76,13 +77,13 @@ def test_tickets_are_kept_whatever_buckets_the_next_fetch_has(later, rounds):
     assert places.any == bool(later)
 
 
-def test_observed_and_unlimited_buckets_get_no_ticket():
+def test_observed_and_unlimited_buckets_get_no_ticket() -> None:
     places = FetchPlaces()
     fetch(places, bucket(RateRule(burst_seconds=1.0, mode=OBSERVE)), bucket(limit=UNLIMITED))
     assert (places.any, places.buckets, places.tickets) == (False, [], [])
 
 
-def test_the_same_list_again_has_the_same_tickets():
+def test_the_same_list_again_has_the_same_tickets() -> None:
     own, listed = bucket(), some(3)
     places = FetchPlaces()
     fetch(places, own, lists=[listed])
@@ -100,7 +101,7 @@ def test_the_same_list_again_has_the_same_tickets():
 
 @pytest.mark.parametrize("before", [[], [0], [1], [0, 1]])
 @pytest.mark.parametrize("between", [[], [0], [1], [0, 1], [2]])
-def test_a_list_is_found_after_fetches_with_other_buckets(before, between):
+def test_a_list_is_found_after_fetches_with_other_buckets(before: list[int], between: list[int]) -> None:
     """The list of an earlier fetch tells nothing once its buckets are at other indices, or are gone."""
     single = some(2)
     listed = some(3)
@@ -114,7 +115,7 @@ def test_a_list_is_found_after_fetches_with_other_buckets(before, between):
         assert places.count_of(listed) == 3
 
 
-def test_two_lists_are_added_one_after_the_other():
+def test_two_lists_are_added_one_after_the_other() -> None:
     first, second = some(2), some(3)
     places = FetchPlaces()
     for _ in range(2):
@@ -130,7 +131,7 @@ def test_two_lists_are_added_one_after_the_other():
     assert (places.buckets, places.count_of(first), places.count_of(second)) == (second, 0, 3)
 
 
-def test_a_list_with_a_bucket_that_is_not_enforced_is_not_known():
+def test_a_list_with_a_bucket_that_is_not_enforced_is_not_known() -> None:
     listed = [bucket(), bucket(limit=UNLIMITED), bucket()]
     places = FetchPlaces()
     for _ in range(2):
@@ -138,7 +139,7 @@ def test_a_list_with_a_bucket_that_is_not_enforced_is_not_known():
         assert (places.buckets, places.count_of(listed)) == ([listed[0], listed[2]], 0)
 
 
-def test_the_buckets_of_a_response_are_expected_in_their_order():
+def test_the_buckets_of_a_response_are_expected_in_their_order() -> None:
     own, *partitions = some(4)
     places = FetchPlaces()
     fetch(places, own, *partitions[:2])

@@ -5,14 +5,14 @@ from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.fetch_rewrite import Watermarks
 
 
-def item(partition=0, max_bytes=1000, batch_bytes=0):
+def item(partition: int = 0, max_bytes: int = 1000, batch_bytes: int = 0) -> FetchItem:
     made = FetchItem("orders", partition, -1, Watermarks())
     made.max_bytes = max_bytes
     made.marks.batch_bytes = batch_bytes
     return made
 
 
-def test_a_new_plan_omits_nothing():
+def test_a_new_plan_omits_nothing() -> None:
     one = item()
     one.omitted = True
     one.bound = 5
@@ -20,7 +20,7 @@ def test_a_new_plan_omits_nothing():
     assert (one.omitted, one.bound, plan.omitted, plan.ask_again_at) == (False, NO_BOUND, 0, 0.0)
 
 
-def test_a_partition_omitted_twice_counts_once_and_is_asked_about_at_the_earliest_time():
+def test_a_partition_omitted_twice_counts_once_and_is_asked_about_at_the_earliest_time() -> None:
     items = [item(0), item(1)]
     plan = FetchPlan(items)
     plan.omit(items[1], 12.0)
@@ -42,7 +42,9 @@ def test_a_partition_omitted_twice_counts_once_and_is_asked_about_at_the_earlies
         ([300], 4000, NO_BOUND),
     ],
 )
-def test_the_least_bound_holds_and_is_at_least_a_batch(bounds, batch_bytes, least):
+def test_the_least_bound_holds_and_is_at_least_a_batch(
+    bounds: list[int], batch_bytes: int, least: int
+) -> None:
     one = item(batch_bytes=batch_bytes)
     plan = FetchPlan([one])
     for bound in bounds:

@@ -6,13 +6,13 @@ from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.fetch_rewrite import Watermarks
 
 
-def item(partition=0, max_bytes=1000):
+def item(partition: int = 0, max_bytes: int = 1000) -> FetchItem:
     made = FetchItem("orders", partition, 2, Watermarks())
     made.max_bytes = max_bytes
     return made
 
 
-def test_a_plan_decides_anew_about_what_it_includes():
+def test_a_plan_decides_anew_about_what_it_includes() -> None:
     changed, other = item(0), item(1)
     other.omitted = True
     other.bound = 5
@@ -23,7 +23,7 @@ def test_a_plan_decides_anew_about_what_it_includes():
     assert (other.omitted, other.bound) == (False, NO_BOUND)
 
 
-def test_items_that_stay_omitted_are_counted():
+def test_items_that_stay_omitted_are_counted() -> None:
     one = item()
     plan = FollowerPlan([one], [], None)
     plan.omit(one, 5.0)
@@ -32,7 +32,7 @@ def test_items_that_stay_omitted_are_counted():
 
 
 @pytest.mark.parametrize(("size", "bound"), [(300, 300), (1000, 1000), (5000, 1000)])
-def test_a_granted_partition_has_a_bound_if_only_its_own(size, bound):
+def test_a_granted_partition_has_a_bound_if_only_its_own(size: int, bound: int) -> None:
     one = item()
     plan = FollowerPlan([one], [], None)
     plan.grant(one, size)

@@ -21,7 +21,9 @@ PARSED = [
 
 
 @pytest.mark.parametrize(("parts", "entity"), PARSED)
-def test_an_entity_is_read_from_its_parts_and_gives_them_back(parts, entity):
+def test_an_entity_is_read_from_its_parts_and_gives_them_back(
+    parts: dict[str, object], entity: QuotaEntity
+) -> None:
     assert parse_entity(parts) == entity
     assert parse_entity(parts).parts() == parts
 
@@ -41,7 +43,7 @@ def test_an_entity_is_read_from_its_parts_and_gives_them_back(parts, entity):
         ({"ip": "10.0.0.1/8"}, "the network is 10.0.0.0/8"),
     ],
 )
-def test_an_error_says_which_part_of_an_entity_is_wrong(parts, cause):
+def test_an_error_says_which_part_of_an_entity_is_wrong(parts: dict[str, object], cause: str) -> None:
     with pytest.raises(ValueError, match=re.escape(cause)):
         parse_entity(parts)
 
@@ -50,11 +52,11 @@ def test_an_error_says_which_part_of_an_entity_is_wrong(parts, cause):
     ("name", "ip"),
     [("2001:DB8:0::1", "2001:db8::1"), ("::ffff:10.0.0.1", "10.0.0.1"), ("2001:DB8::/32", "2001:db8::/32")],
 )
-def test_an_address_has_one_spelling(name, ip):
+def test_an_address_has_one_spelling(name: str, ip: str) -> None:
     assert parse_entity({"ip": name}) == QuotaEntity(None, None, ip)
 
 
-def test_entities_differ_in_every_part():
+def test_entities_differ_in_every_part() -> None:
     entities = {entity for _, entity in PARSED}
     assert len(entities) == len(PARSED)
     assert QuotaEntity("alice", None) in entities
@@ -64,12 +66,12 @@ def test_entities_differ_in_every_part():
     assert QuotaEntity(None, None, "10.0.0.1") != QuotaEntity("10.0.0.1", None)
 
 
-def test_entities_are_shown_by_part_and_name():
+def test_entities_are_shown_by_part_and_name() -> None:
     assert str(QuotaEntity("alice", DEFAULT)) == "user alice, client-id <default>"
     assert str(QuotaEntity(None, None, "10.0.0.0/8")) == "ip 10.0.0.0/8"
 
 
-def test_precedence_is_kafkas():
+def test_precedence_is_kafkas() -> None:
     assert precedence("alice", "billing") == [
         QuotaEntity("alice", "billing"),
         QuotaEntity("alice", DEFAULT),
@@ -91,5 +93,7 @@ def test_precedence_is_kafkas():
         ("", "", []),
     ],
 )
-def test_a_buckets_own_names_decide_who_may_limit_it(user, client_id, entities):
+def test_a_buckets_own_names_decide_who_may_limit_it(
+    user: str, client_id: str, entities: list[tuple[str | None, str | None]]
+) -> None:
     assert limit_precedence(user, client_id) == [QuotaEntity(*names) for names in entities]

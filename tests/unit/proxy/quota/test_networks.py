@@ -22,12 +22,12 @@ from proxy.quota.networks import (
         ("fe80::1%eth0", "fe80::1"),
     ],
 )
-def test_an_address_has_one_spelling(text, address):
+def test_an_address_has_one_spelling(text: str, address: str) -> None:
     assert canonical_address(text) == one_spelling(text) == address
 
 
 @pytest.mark.parametrize("text", ["localhost", "", "10.0.0", "10.0.0.256", "10.0.0.1/32", "?"])
-def test_text_that_is_not_an_address_is_rejected(text):
+def test_text_that_is_not_an_address_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(repr(text))):
         canonical_address(text)
     assert one_spelling(text) == text
@@ -47,7 +47,7 @@ def test_text_that_is_not_an_address_is_rejected(text):
         ("::ffff:0.0.0.0/96", "0.0.0.0/0"),
     ],
 )
-def test_a_network_has_one_spelling(text, network):
+def test_a_network_has_one_spelling(text: str, network: str) -> None:
     assert canonical_network(text) == network
 
 
@@ -60,7 +60,7 @@ def test_a_network_has_one_spelling(text, network):
         ("2001:db8::1/32", "the network is 2001:db8::/32"),
     ],
 )
-def test_text_that_is_not_a_network_is_rejected(text, cause):
+def test_text_that_is_not_a_network_is_rejected(text: str, cause: str) -> None:
     with pytest.raises(ValueError, match=re.escape(cause)):
         canonical_network(text)
 
@@ -77,11 +77,11 @@ def test_text_that_is_not_a_network_is_rejected(text, cause):
         ("?", [8], []),
     ],
 )
-def test_the_networks_around_an_address(address, lengths, around):
+def test_the_networks_around_an_address(address: str, lengths: list[int], around: list[str]) -> None:
     assert networks_around(address, lengths) == around
 
 
-def test_lengths_are_the_longest_first_and_each_once():
+def test_lengths_are_the_longest_first_and_each_once() -> None:
     assert prefix_lengths({"10.0.0.0/8", "::/0", "11.0.0.0/8", "10.0.0.1/32"}) == [32, 8, 0]
 
 
@@ -99,16 +99,16 @@ def test_lengths_are_the_longest_first_and_each_once():
         ("?", False),
     ],
 )
-def test_an_address_is_in_the_set_or_not(address, inside):
+def test_an_address_is_in_the_set_or_not(address: str, inside: bool) -> None:
     networks = Networks(["10.0.0.0/8", "192.168.0.7", "2001:db8::/32"])
     assert networks.contain(address) == inside
     assert networks.contain(address) == inside
 
 
-def test_nothing_is_in_an_empty_set():
+def test_nothing_is_in_an_empty_set() -> None:
     assert not Networks([]).contain("10.0.0.1")
 
 
-def test_a_set_takes_networks_only():
+def test_a_set_takes_networks_only() -> None:
     with pytest.raises(ValueError, match="'localhost'"):
         Networks(["10.0.0.0/8", "localhost"])

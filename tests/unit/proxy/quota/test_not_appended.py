@@ -11,7 +11,7 @@ from proxy.wire.views import Item, RequestView, ResponseView
 ITEMS = [Item("a", NO_ID, 0, 10), Item("a", NO_ID, 1, 20), Item("", b"b" * 16, 0, 30)]
 
 
-def request(*, sent):
+def request(*, sent: bool) -> RequestView:
     view = RequestView(PRODUCE, 9, 1, "c", 100, flexible=True, want_items=True)
     if sent:
         view.sent = ITEMS
@@ -20,7 +20,7 @@ def request(*, sent):
     return view
 
 
-def response(*error_codes):
+def response(*error_codes: int) -> ResponseView:
     view = ResponseView(9, True, 50, True)
     view.items = [
         Item(item.topic, item.topic_id, item.partition, 0, b"", error_code)
@@ -30,22 +30,22 @@ def response(*error_codes):
 
 
 @pytest.mark.parametrize("sent", [True, False])
-def test_items_come_with_the_errors_of_their_partitions(sent):
+def test_items_come_with_the_errors_of_their_partitions(sent: bool) -> None:
     found = not_appended(request(sent=sent), response(TOPIC_AUTHORIZATION_FAILED, 0, NOT_ENOUGH_REPLICAS))
     assert found == [(ITEMS[0], TOPIC_AUTHORIZATION_FAILED), (ITEMS[2], NOT_ENOUGH_REPLICAS)]
 
 
-def test_without_errors_there_are_none():
+def test_without_errors_there_are_none() -> None:
     assert not_appended(request(sent=False), response(0, 0, 0)) == []
 
 
-def test_a_partition_that_the_response_has_twice_counts_once():
+def test_a_partition_that_the_response_has_twice_counts_once() -> None:
     answered = response(TOPIC_AUTHORIZATION_FAILED, 0, 0)
     answered.items = [answered.items[0], answered.items[0]]
     assert len(not_appended(request(sent=False), answered)) == 1
 
 
-def test_a_partition_that_was_not_sent_is_skipped():
+def test_a_partition_that_was_not_sent_is_skipped() -> None:
     answered = response(0, 0, 0)
     answered.add(Item("c", NO_ID, 0, 0, b"", NOT_ENOUGH_REPLICAS))
     assert not_appended(request(sent=False), answered) == []

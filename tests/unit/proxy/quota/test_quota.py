@@ -4,7 +4,8 @@ import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
-from proxy.quota.quota import DOUBLE, INT, LONG, Quota, QuotaKey
+from proxy.quota.limits.resources import LONG
+from proxy.quota.quota import DOUBLE, INT, Quota, QuotaKey
 from proxy.quota.verdict import ALLOW
 from proxy.wire.views import RequestView, ResponseView
 
@@ -21,7 +22,7 @@ from proxy.wire.views import RequestView, ResponseView
         (DOUBLE, 1e300),
     ],
 )
-def test_a_value_that_kafka_takes_is_fine(type, value):
+def test_a_value_that_kafka_takes_is_fine(type: str, value: float) -> None:
     assert QuotaKey("q", type).problem(value) == ""
 
 
@@ -44,7 +45,7 @@ def test_a_value_that_kafka_takes_is_fine(type, value):
         (DOUBLE, None, "q is None; it must be a number greater than 0"),
     ],
 )
-def test_an_invalid_value_is_rejected(type, value, sentence):
+def test_an_invalid_value_is_rejected(type: str, value: str | bool | float | None, sentence: str) -> None:
     assert QuotaKey("q", type).problem(value) == sentence
 
 
@@ -67,11 +68,13 @@ def test_an_invalid_value_is_rejected(type, value, sentence):
         ),
     ],
 )
-def test_a_quota_is_one_of_clients_or_one_of_addresses(for_ip, entity, sentence):
+def test_a_quota_is_one_of_clients_or_one_of_addresses(
+    for_ip: bool, entity: QuotaEntity, sentence: str
+) -> None:
     assert QuotaKey("q", LONG, for_ip=for_ip).misplaced(entity) == sentence
 
 
-def test_the_base_class_allows_everything():
+def test_the_base_class_allows_everything() -> None:
     quota, who = Quota((0,)), Identity("u", "c", "127.0.0.1")
     request = RequestView(0, 9, 1, "c", 100)
     quota.configure(Limits({}), 0.0)

@@ -10,6 +10,7 @@ from proxy.quota.usage import (
     MAX_TALLIES,
     REST,
     Tally,
+    Usage,
     UsageLedger,
 )
 from proxy.wire.cursor import NO_ID, NO_PARTITION
@@ -20,15 +21,15 @@ PRODUCE, FETCH = 0, 1
 ID = bytes(range(16))
 
 
-def item(partition, size, topic="t", topic_id=NO_ID):
+def item(partition: int, size: int, topic: str = "t", topic_id: bytes = NO_ID) -> Item:
     return Item(topic, topic_id, partition, size)
 
 
-def taken(ledger):
+def taken(ledger: UsageLedger) -> list[Usage]:
     return [usage for client in ledger.close_interval() for usage in client.take()]
 
 
-def by_place(ledger):
+def by_place(ledger: UsageLedger) -> dict[tuple[int, str, bytes, int], tuple[int, int, int]]:
     return {
         (usage.api_key, usage.topic, usage.topic_id, usage.partition): (
             usage.tally.requests,
@@ -39,7 +40,7 @@ def by_place(ledger):
     }
 
 
-def test_bytes_are_divided_between_partitions_and_the_rest():
+def test_bytes_are_divided_between_partitions_and_the_rest() -> None:
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     client.count_request(PRODUCE, 1000)
@@ -57,7 +58,7 @@ def test_bytes_are_divided_between_partitions_and_the_rest():
     }
 
 
-def test_apis_in_turn_count_apart():
+def test_apis_in_turn_count_apart() -> None:
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     for api_key in (PRODUCE, FETCH, PRODUCE, API_KEYS, FETCH, API_KEYS + 7, API_KEYS - 1):
@@ -69,7 +70,7 @@ def test_apis_in_turn_count_apart():
     }
 
 
-def test_topics_and_apis_in_turn_count_apart():
+def test_topics_and_apis_in_turn_count_apart() -> None:
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     other = bytes(reversed(ID))
@@ -88,7 +89,7 @@ def test_topics_and_apis_in_turn_count_apart():
     }
 
 
-def test_a_large_frame_counts_as_it_passes():
+def test_a_large_frame_counts_as_it_passes() -> None:
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     client.count_request(PRODUCE, 5000)
@@ -99,7 +100,7 @@ def test_a_large_frame_counts_as_it_passes():
     assert by_place(ledger) == {(PRODUCE, "", NO_ID, NO_PARTITION): (0, 1500, 0)}
 
 
-def test_an_interval_has_only_what_was_used_in_it():
+def test_an_interval_has_only_what_was_used_in_it() -> None:
     ledger = UsageLedger()
     one, other = ledger.client(1, "u", "c"), ledger.client(2, "u", "c")
     one.count_request(PRODUCE, 10)
@@ -112,7 +113,7 @@ def test_an_interval_has_only_what_was_used_in_it():
     assert [usage.tally.bytes_in for usage in taken(ledger)] == [7]
 
 
-def test_what_is_counted_before_it_is_taken_is_not_lost():
+def test_what_is_counted_before_it_is_taken_is_not_lost() -> None:
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     client.count_request(PRODUCE, 10)
@@ -124,13 +125,13 @@ def test_what_is_counted_before_it_is_taken_is_not_lost():
     assert [usage.tally.bytes_in for usage in taken(ledger)] == [3]
 
 
-def test_connections_of_a_client_share():
+def test_connections_of_a_client_share() -> None:
     ledger = UsageLedger()
     assert ledger.client(1, "u", "c") is ledger.client(1, "u", "c")
     assert ledger.client(1, "u", "c") is not ledger.client(1, "u", "d")
 
 
-def test_a_tally_names_the_quota_that_throttled_longest():
+def test_a_tally_names_the_quota_that_throttled_longest() -> None:
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     client.count_throttle(PRODUCE, "producer_byte_rate", 0.5, 1)
@@ -143,7 +144,7 @@ def test_a_tally_names_the_quota_that_throttled_longest():
     assert Tally().quota == ""
 
 
-def test_a_rejection_is_its_partitions():
+def test_a_rejection_is_its_partitions() -> None:
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     client.count_rejected(PRODUCE, "bytes.in.per.sec.threshold", item(3, 200), 1)
@@ -153,7 +154,7 @@ def test_a_rejection_is_its_partitions():
     assert usage.tally.quota == "bytes.in.per.sec.threshold"
 
 
-def test_tallies_add_up():
+def test_tallies_add_up() -> None:
     one, other = Tally(), Tally()
     for tally, number in ((one, 1), (other, 10)):
         tally.requests = tally.bytes_in = tally.bytes_out = number
@@ -166,7 +167,7 @@ def test_tallies_add_up():
     assert (one.throttle_seconds, one.quotas) == (11.0, {"q": 11.0})
 
 
-def test_invented_topics_are_bounded():
+def test_invented_topics_are_bounded() -> None:
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     for api_key in (API_KEYS - 1, API_KEYS, 32767):
@@ -181,7 +182,7 @@ def test_invented_topics_are_bounded():
     assert ledger.client(1, "u" * (MAX_CLIENT_NAME + 1), "c") is rest
 
 
-def test_too_many_clients_share_one():
+def test_too_many_clients_share_one() -> None:
     ledger = UsageLedger()
     clients = [ledger.client(1, "u", str(number)) for number in range(MAX_CLIENTS)]
     assert ledger.client(1, "u", "one too many").client_id == REST
@@ -194,7 +195,7 @@ def test_too_many_clients_share_one():
     assert ledger.client(1, "u", "5") is clients[5]
 
 
-def test_too_many_partitions_are_counted_as_one():
+def test_too_many_partitions_are_counted_as_one() -> None:
     ledger = UsageLedger()
     client = ledger.client(1, "u", "c")
     client.records_in(PRODUCE, [item(number, 1) for number in range(MAX_TALLIES + 5)])
@@ -207,7 +208,7 @@ def test_too_many_partitions_are_counted_as_one():
     assert ledger.excluded == 5
 
 
-def test_partitions_in_any_order_count_for_themselves():
+def test_partitions_in_any_order_count_for_themselves() -> None:
     random = Random(7)
     ledger = UsageLedger()
     names = [("t", NO_ID), ("u", NO_ID), ("", ID)]

@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 
 from proxy.quota.identity import ANONYMOUS, Identity
@@ -14,14 +12,21 @@ class Connection:
     """The memory of a connection of one user."""
 
     def __init__(self, frames: LargeFrames, who: Identity = ALICE) -> None:
-        self.memory = LargeFrame(frames)
+        self._memory = LargeFrame(frames)
+        self.leave = self._memory.leave
+        self.give_back = self._memory.give_back
         self.who = who
 
     def reserve(self, size: int) -> bool:
-        return self.memory.reserve(size, self.who)
+        return self._memory.reserve(size, self.who)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.memory, name)
+    @property
+    def size(self) -> int:
+        return self._memory.size
+
+    @property
+    def retry_seconds(self) -> float:
+        return self._memory.retry_seconds
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from proxy.store.share_records import cluster_of, decode_report, encode_report
 from proxy.store.shares_topic import PLAN, UNSENT_AT_MOST, SharesTopic
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
-from proxy.wire.api_keys import FETCH, PRODUCE
-from tests.support.messages.requests import LIST_OFFSETS
+from proxy.wire.api_keys import FETCH, LIST_OFFSETS, PRODUCE
 from tests.support.process.log_broker import LogBroker
 from tests.support.waiting import reached
 

@@ -1,31 +1,36 @@
 """The broker-side quota, version 1: averages, shares, and what is rejected while both are over."""
 
 import math
+from collections.abc import Sequence
 from random import Random
+from typing import Unpack
 
 import pytest
 
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.broker_bytes_in import ERRORS_AT_MOST, KIND, ThresholdCheck
+from proxy.quota.kinds.broker_bytes_in import ERRORS_AT_MOST, KIND, BrokerBytesIn, ThresholdCheck
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource, Resources
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.usage import REST
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
-from tests.support.stories.enforcement import enforcement
+from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
 SHARE, TOTAL = BYTES_IN_THRESHOLD.name, TOTAL_BYTES_IN_THRESHOLD.name
 TICK = 5.0
 
 
-def limits(total="1000", topics=None, **settings):
+def limits(
+    total: str | None = "1000", topics: dict[str, str] | None = None, **settings: Unpack[EnforcementOptions]
+) -> Limits:
     brokers = {} if total is None else {"1": {TOTAL: total}}
     return Limits(
         {},
@@ -34,41 +39,42 @@ def limits(total="1000", topics=None, **settings):
     )
 
 
-def view(*topics, elsewhere=()):
+def view(*topics: str, elsewhere: Sequence[str] = ()) -> ClusterView:
     leaders = {(topic, 0): 1 for topic in topics} | {(topic, 0): 2 for topic in elsewhere}
     return ClusterView("", {}, {}, leaders)
 
 
-def quota(configured=None, cluster=None):
+def quota(configured: Limits | None = None, cluster: ClusterView | None = None) -> BrokerBytesIn:
     made = KIND.build()
+    assert isinstance(made, BrokerBytesIn)
     made.join(1, [])
     made.configure(configured or limits(), 0.0)
     made.see_cluster(cluster or view("a", "b", "c"), 0.0)
     return made
 
 
-def items(**sizes):
+def items(**sizes: int) -> list[Item]:
     return [Item(topic, NO_ID, 0, size) for topic, size in sizes.items()]
 
 
-def admit(made, now, **sizes):
+def admit(made: BrokerBytesIn | QuotaEngine, now: float, **sizes: int) -> RequestView:
     request = RequestView(PRODUCE, 9, 1, "c", 10_000)
     request.items = items(**sizes)
     assert made.admit(request, WHO, now) is ALLOW
     return request
 
 
-def rejected(made, now, *topics):
-    over = {}
+def rejected(made: BrokerBytesIn, now: float, *topics: str) -> dict[str, tuple[str, str]]:
+    over: dict[int, Bucket] = {}
     made.reject(items(**dict.fromkeys(topics, 1)), over, now)
     return {topics[index]: (bucket.quota, bucket.topic) for index, bucket in over.items()}
 
 
-def thresholds(made):
+def thresholds(made: BrokerBytesIn) -> dict[str, float]:
     return {bucket.topic: bucket.limit for bucket in made.live()}
 
 
-def test_the_rates_are_kafkas_one_minute_averages():
+def test_the_rates_are_kafkas_one_minute_averages() -> None:
     made = quota()
     admit(made, 0.0, a=5000, b=2500)
     total, a, b, c = made.live()
@@ -78,7 +84,7 @@ def test_the_rates_are_kafkas_one_minute_averages():
     assert a.measure(2 * TICK) == pytest.approx(2000 + kept * (1000 - 2000))
 
 
-def test_each_topic_counts_all_its_partitions_in_any_order():
+def test_each_topic_counts_all_its_partitions_in_any_order() -> None:
     made = quota()
     request = RequestView(PRODUCE, 9, 1, "c", 10_000)
     sizes = [("a", 0, 100), ("a", 1, 400), ("b", 0, 50), ("", 0, 7), ("a", 2, 500), ("c", 0, 0)]
@@ -87,7 +93,7 @@ def test_each_topic_counts_all_its_partitions_in_any_order():
     assert [bucket.used for bucket in made.live()] == [1057, 1000, 50, 0]
 
 
-def test_rejected_only_while_the_broker_and_the_topic_are_over():
+def test_rejected_only_while_the_broker_and_the_topic_are_over() -> None:
     made = quota(limits("1000", {"a": "400", "b": "400"}))
     admit(made, 0.0, a=2500, b=1000)
     assert rejected(made, 4.9, "a", "b", "c") == {}, "not before the first tick"
@@ -99,7 +105,7 @@ def test_rejected_only_while_the_broker_and_the_topic_are_over():
     assert rejected(made, TICK, "a") == {}
 
 
-def test_nothing_is_rejected_now_while_the_broker_is_within_its_total():
+def test_nothing_is_rejected_now_while_the_broker_is_within_its_total() -> None:
     made = quota(limits("1000", {"a": "400"}))
     admit(made, 0.0, a=5000)
     assert not made.rejects_now(TICK), "at the total"
@@ -107,7 +113,7 @@ def test_nothing_is_rejected_now_while_the_broker_is_within_its_total():
     assert made.rejects_now(2 * TICK)
 
 
-def test_only_what_is_admitted_counts_so_the_rate_comes_down_again():
+def test_only_what_is_admitted_counts_so_the_rate_comes_down_again() -> None:
     made = quota(limits("100"))
     admit(made, 0.0, a=1000)
     now = TICK
@@ -116,7 +122,7 @@ def test_only_what_is_admitted_counts_so_the_rate_comes_down_again():
     assert now == TICK * (1 + math.ceil(math.log(100 / 200) / math.log(math.exp(-TICK / 60))))
 
 
-def test_what_the_broker_rejects_is_taken_back():
+def test_what_the_broker_rejects_is_taken_back() -> None:
     made = quota()
     request = admit(made, 0.0, a=5000, b=2500)
     response = ResponseView(9, True, 100)
@@ -132,7 +138,7 @@ def test_what_the_broker_rejects_is_taken_back():
 
 
 @pytest.mark.parametrize("error_code", [7, 20])
-def test_what_the_broker_has_appended_stays_although_its_replication_is_late(error_code):
+def test_what_the_broker_has_appended_stays_although_its_replication_is_late(error_code: int) -> None:
     made = quota()
     request = admit(made, 0.0, a=5000)
     response = ResponseView(9, True, 100)
@@ -142,7 +148,7 @@ def test_what_the_broker_has_appended_stays_although_its_replication_is_late(err
     assert (made.error_bytes, made.errors) == (0, {})
 
 
-def test_what_a_large_request_had_is_taken_back():
+def test_what_a_large_request_had_is_taken_back() -> None:
     """Its items have been forwarded one by one."""
     made = quota()
     request = admit(made, 0.0, a=5000)
@@ -154,7 +160,7 @@ def test_what_a_large_request_had_is_taken_back():
     assert made.error_bytes == 5000
 
 
-def test_errors_are_counted_by_topic_and_code_within_bounds():
+def test_errors_are_counted_by_topic_and_code_within_bounds() -> None:
     made = quota()
     for number in range(ERRORS_AT_MOST + 5):
         request = admit(made, 0.0, **{f"t{number}": 10})
@@ -166,7 +172,7 @@ def test_errors_are_counted_by_topic_and_code_within_bounds():
     assert len(made.errors) == ERRORS_AT_MOST + 1
 
 
-def test_rejected_bytes_are_matched_by_topic_id():
+def test_rejected_bytes_are_matched_by_topic_id() -> None:
     made = quota()
     topic_id = bytes(15) + b"\x01"
     request = RequestView(PRODUCE, 13, 1, "c", 10_000)
@@ -178,7 +184,7 @@ def test_rejected_bytes_are_matched_by_topic_id():
     assert made.live()[0].measure(TICK) == 0
 
 
-def test_topics_without_a_threshold_share_what_is_left():
+def test_topics_without_a_threshold_share_what_is_left() -> None:
     made = quota(limits("1000", {"a": "400"}))
     assert thresholds(made) == {"": 1000, "a": 400, "b": 300, "c": 300}
     made.see_cluster(view("a", "b", "c", "d"), 1.0)
@@ -189,13 +195,13 @@ def test_topics_without_a_threshold_share_what_is_left():
     assert (thresholds(made)["a"], thresholds(made)["b"]) == (500, 100)
 
 
-def test_a_view_without_partitions_changes_nothing():
+def test_a_view_without_partitions_changes_nothing() -> None:
     made = quota(limits("1000"))
     made.see_cluster(ClusterView("", {}, {}), 1.0)
     assert thresholds(made) == {"": 1000, "a": 1000 / 3, "b": 1000 / 3, "c": 1000 / 3}
 
 
-def test_the_topics_share_the_whole_limit_whatever_part_of_it_this_process_may_use():
+def test_the_topics_share_the_whole_limit_whatever_part_of_it_this_process_may_use() -> None:
     made = quota(limits("1000"), view("a", "b"))
     admit(made, 0.0, a=10)
     total = made.live()[0]
@@ -205,7 +211,7 @@ def test_the_topics_share_the_whole_limit_whatever_part_of_it_this_process_may_u
     assert total.limit == 250
 
 
-def test_a_topic_that_is_not_on_the_broker_yet_has_the_share_of_one_more():
+def test_a_topic_that_is_not_on_the_broker_yet_has_the_share_of_one_more() -> None:
     made = quota(limits("1000", {"a": "400"}))
     admit(made, 0.0, new=10)
     assert thresholds(made)["new"] == 200
@@ -213,19 +219,19 @@ def test_a_topic_that_is_not_on_the_broker_yet_has_the_share_of_one_more():
     assert thresholds(made)["new"] == 200
 
 
-def test_the_default_threshold_applies_to_each_topic():
+def test_the_default_threshold_applies_to_each_topic() -> None:
     made = quota(limits("1000", {DEFAULT_RESOURCE: "150", "a": "400"}))
     assert thresholds(made) == {"": 1000, "a": 400, "b": 150, "c": 150}
 
 
-def test_internal_topics_have_no_share_and_are_not_rejected():
+def test_internal_topics_have_no_share_and_are_not_rejected() -> None:
     made = quota(limits("100"), view("a", "__consumer_offsets"))
     assert thresholds(made) == {"": 100, "a": 100}
     admit(made, 0.0, __consumer_offsets=5000)
     assert rejected(made, TICK, "__consumer_offsets") == {}
 
 
-def test_without_a_total_the_quota_is_inactive():
+def test_without_a_total_the_quota_is_inactive() -> None:
     made = quota(limits(None, {"a": "400"}))
     assert (made.active, made.rejects, made.wants_partitions, made.item_api_keys) == (False, False, False, ())
     assert made.live() == []
@@ -235,7 +241,7 @@ def test_without_a_total_the_quota_is_inactive():
     assert thresholds(made)["b"] == 300
 
 
-def test_the_default_brokers_total_is_for_every_broker_without_its_own():
+def test_the_default_brokers_total_is_for_every_broker_without_its_own() -> None:
     resources = Resources({}, {DEFAULT_RESOURCE: {TOTAL: "500"}, "1": {TOTAL: "700"}})
     made = quota(Limits({}, resources=resources))
     assert made.live()[0].limit == 700
@@ -245,7 +251,7 @@ def test_the_default_brokers_total_is_for_every_broker_without_its_own():
     assert other.live()[0].limit == 500
 
 
-def test_observed_it_rejects_nothing():
+def test_observed_it_rejects_nothing() -> None:
     engine = QuotaEngine([quota()])
     engine.configure(limits("100", mode=OBSERVE), 0.0)
     request = admit(engine, 0.0, a=5000)
@@ -254,13 +260,13 @@ def test_observed_it_rejects_nothing():
     assert engine.reject(request, WHO, TICK).items == [0]
 
 
-def test_large_requests_count_as_they_pass():
+def test_large_requests_count_as_they_pass() -> None:
     made = quota()
     made.charge_items(RequestView(PRODUCE, 9, 1, "c", 10_000), items(a=5000), WHO, 0.0)
     assert made.live()[0].measure(TICK) == 1000
 
 
-def test_topics_that_are_gone_are_forgotten_when_idle():
+def test_topics_that_are_gone_are_forgotten_when_idle() -> None:
     made = quota()
     admit(made, 0.0, a=1, gone=1)
     made.forget_idle(3599.0)
@@ -291,13 +297,15 @@ def test_topics_that_are_gone_are_forgotten_when_idle():
         ),
     ],
 )
-def test_the_explicit_thresholds_have_to_fit_into_every_total(topics, brokers, says):
+def test_the_explicit_thresholds_have_to_fit_into_every_total(
+    topics: dict[str, str], brokers: dict[str, str], says: str
+) -> None:
     resources = resources_of(topics, brokers)
     assert ThresholdCheck(resources).conflict() == says
     assert KIND.check is ThresholdCheck
 
 
-def test_changes_of_thresholds_are_checked_one_by_one():
+def test_changes_of_thresholds_are_checked_one_by_one() -> None:
     """The same as a check of all values; each change can be undone."""
     random = Random(7)
     topics, brokers = {f"t{n}": str(n + 1) for n in range(9)}, {"1": "60", "2": "80"}
@@ -324,14 +332,14 @@ def test_changes_of_thresholds_are_checked_one_by_one():
         assert check.conflict() == ThresholdCheck(resources_of(*states[-1])).conflict()
 
 
-def test_the_default_topic_has_no_threshold_of_its_own():
+def test_the_default_topic_has_no_threshold_of_its_own() -> None:
     check = ThresholdCheck(resources_of({"t": "5"}, {DEFAULT_RESOURCE: "10"}))
     check.change(ConfigResource(TOPIC, DEFAULT_RESOURCE), {SHARE: "99"})
     assert check.conflict() == ""
     check.undo()
 
 
-def resources_of(topics, brokers):
+def resources_of(topics: dict[str, str], brokers: dict[str, str]) -> Resources:
     return Resources(
         {topic: {SHARE: value} for topic, value in topics.items()},
         {broker: {TOTAL: value} for broker, value in brokers.items()},

@@ -1,11 +1,14 @@
+from collections.abc import Callable
+
 import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
-from proxy.quota.kinds.client_bytes import KIND
+from proxy.quota.kinds.client_bytes import KIND, ClientBytes
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.verdict import ALLOW
 from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.views import RequestView, ResponseView
@@ -18,8 +21,13 @@ MB = 1_000_000
 
 
 def limits(
-    algorithm=PACE, producer=1000.0, consumer=2000.0, burst_seconds=1.0, samples=11, window_seconds=1.0
-):
+    algorithm: str = PACE,
+    producer: float = 1000.0,
+    consumer: float = 2000.0,
+    burst_seconds: float = 1.0,
+    samples: int = 11,
+    window_seconds: float = 1.0,
+) -> Limits:
     quotas = {EACH_CLIENT: {"producer_byte_rate": producer, "consumer_byte_rate": consumer}}
     return Limits(
         quotas,
@@ -29,24 +37,31 @@ def limits(
     )
 
 
-def quota_of(configured):
+def quota_of(configured: Limits) -> ClientBytes:
     quota = KIND.build()
+    assert isinstance(quota, ClientBytes)
     quota.configure(configured, 0.0)
     return quota
 
 
-def produce(size):
+def produce(size: int) -> RequestView:
     return RequestView(PRODUCE, 9, 1, "c", size)
 
 
-def fetch(api_key=FETCH, max_bytes=50 << 20, replica_id=-1):
+def fetch(api_key: int = FETCH, max_bytes: int = 50 << 20, replica_id: int = -1) -> RequestView:
     request = RequestView(api_key, 12, 1, "c", 100)
     request.max_bytes = max_bytes
     request.replica_id = replica_id
     return request
 
 
-def grant(of, now=0.0, request=None, who=WHO, last=None):
+def grant(
+    of: ClientBytes,
+    now: float = 0.0,
+    request: RequestView | None = None,
+    who: Identity = WHO,
+    last: FetchGrant | None = None,
+) -> FetchGrant:
     """What a quota or an engine grants a fetch."""
     made = FetchGrant() if last is None else last
     made.begin(False)
@@ -56,11 +71,11 @@ def grant(of, now=0.0, request=None, who=WHO, last=None):
     return made
 
 
-def response(body_size):
+def response(body_size: int) -> ResponseView:
     return ResponseView(12, True, body_size)
 
 
-def shown(quota, now=0.0):
+def shown(quota: ClientBytes, now: float = 0.0) -> dict[str, BucketState]:
     return {bucket.quota: bucket.state(now) for bucket in quota.live()}
 
 
@@ -69,7 +84,7 @@ PRODUCED = [(PACE, 1000, 0.0), (PACE, 1500, 0.5), (WINDOW, 10_000, 0.0), (WINDOW
 
 
 @pytest.mark.parametrize(("algorithm", "size", "wait"), PRODUCED)
-def test_produce_is_charged_its_frame_once_when_it_is_read(algorithm, size, wait):
+def test_produce_is_charged_its_frame_once_when_it_is_read(algorithm: str, size: int, wait: float) -> None:
     quota = quota_of(limits(algorithm))
     verdict = quota.admit(produce(size), WHO, 5.0)
     assert verdict.throttle_seconds == pytest.approx(wait)
@@ -84,7 +99,9 @@ CONSUMED = [(PACE, 1996, 0.0), (PACE, 2996, 0.5), (WINDOW, 19_996, 0.0), (WINDOW
 
 @pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
 @pytest.mark.parametrize(("algorithm", "body", "wait"), CONSUMED)
-def test_a_consumers_fetch_is_charged_its_response_and_four_bytes(api_key, algorithm, body, wait):
+def test_a_consumers_fetch_is_charged_its_response_and_four_bytes(
+    api_key: int, algorithm: str, body: int, wait: float
+) -> None:
     quota = quota_of(limits(algorithm))
     assert quota.admit(fetch(api_key), WHO, 5.0).throttle_seconds == 0.0
     verdict = quota.charge(fetch(api_key), response(body), WHO, 5.0)
@@ -112,7 +129,9 @@ BOUNDS = [
 
 @pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
 @pytest.mark.parametrize(("configured", "before", "bound"), BOUNDS)
-def test_a_fetch_is_bounded_by_the_tokens_and_never_to_nothing(api_key, configured, before, bound):
+def test_a_fetch_is_bounded_by_the_tokens_and_never_to_nothing(
+    api_key: int, configured: Limits, before: int, bound: int
+) -> None:
     quota = quota_of(configured)
     quota.charge(fetch(api_key), response(before - 4), WHO, 0.0)
     made = grant(quota, request=fetch(api_key))
@@ -121,7 +140,7 @@ def test_a_fetch_is_bounded_by_the_tokens_and_never_to_nothing(api_key, configur
 
 
 @pytest.mark.parametrize("replica_id", [0, 2])
-def test_fetches_of_followers_are_not_planned(replica_id):
+def test_fetches_of_followers_are_not_planned(replica_id: int) -> None:
     quota = quota_of(limits())
     engine = QuotaEngine([quota])
     engine.configure(limits(), 0.0)
@@ -130,14 +149,14 @@ def test_fetches_of_followers_are_not_planned(replica_id):
     assert quota.live() == []
 
 
-def test_each_direction_has_its_own_bucket():
+def test_each_direction_has_its_own_bucket() -> None:
     quota = quota_of(limits())
     quota.admit(produce(10_000), WHO, 0.0)
     assert quota.charge(fetch(), response(1000), WHO, 0.0) is ALLOW
 
 
 @pytest.mark.parametrize("missing", ["producer_byte_rate", "consumer_byte_rate"])
-def test_without_a_quota_nothing_is_recorded(missing):
+def test_without_a_quota_nothing_is_recorded(missing: str) -> None:
     present = {"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0}
     del present[missing]
     quota = quota_of(Limits({EACH_CLIENT: present}))
@@ -149,7 +168,7 @@ def test_without_a_quota_nothing_is_recorded(missing):
     assert quota.live() == []
 
 
-def test_a_changed_algorithm_applies_to_buckets_in_use():
+def test_a_changed_algorithm_applies_to_buckets_in_use() -> None:
     quota = quota_of(limits(WINDOW))
     quota.admit(produce(5000), WHO, 0.0)
     quota.configure(limits(PACE), 0.0)
@@ -157,7 +176,7 @@ def test_a_changed_algorithm_applies_to_buckets_in_use():
     assert grant(quota).max_bytes == 2000
 
 
-def test_buckets_idle_for_an_hour_are_forgotten():
+def test_buckets_idle_for_an_hour_are_forgotten() -> None:
     quota = quota_of(limits())
     quota.admit(produce(5000), WHO, 0.0)
     quota.charge(fetch(), response(5000), WHO, 1.0)
@@ -167,7 +186,7 @@ def test_buckets_idle_for_an_hour_are_forgotten():
     assert shown(quota, 3601.0) == {}
 
 
-def second_by_second(uses, seconds):
+def second_by_second(uses: list[tuple[float, int]], seconds: int) -> list[int]:
     """Bytes of each second out of (time, bytes)."""
     rates = [0] * seconds
     for at, size in uses:
@@ -176,7 +195,7 @@ def second_by_second(uses, seconds):
     return rates
 
 
-def drive(send, connections, seconds):
+def drive(send: Callable[[float], float], connections: int, seconds: int) -> list[tuple[float, int]]:
     """(time, connection) of each request of connections that each wait as told; send(now) says how long."""
     sent = []
     free_at = [index * 0.001 for index in range(connections)]
@@ -188,26 +207,26 @@ def drive(send, connections, seconds):
     return sent
 
 
-def producer(quota_bytes, size):
+def producer(quota_bytes: int, size: int) -> Callable[[float], float]:
     engine = QuotaEngine([quota_of(limits(producer=quota_bytes))])
     return lambda now: engine.admit(produce(size), WHO, now).throttle_seconds
 
 
-def test_a_paced_producer_is_near_its_quota_in_every_second():
+def test_a_paced_producer_is_near_its_quota_in_every_second() -> None:
     sent = drive(producer(MB, 16_384), 1, 40)
     rates = second_by_second([(at, 16_384) for at, _ in sent], 40)
     assert all(rate == pytest.approx(MB, rel=0.03) for rate in rates[3:])
     assert max(rates[3:]) < 1.3 * MB
 
 
-def test_a_producer_is_never_more_than_its_burst_ahead():
+def test_a_producer_is_never_more_than_its_burst_ahead() -> None:
     sent = drive(producer(MB, 16_384), 1, 40)
     for index, (at, _) in enumerate(sent):
         assert (index + 1) * 16_384 <= MB * (at + 1) + 16_384 + 1
 
 
 @pytest.mark.parametrize("connections", [2, 5])
-def test_connections_of_one_bucket_share_it_equally(connections):
+def test_connections_of_one_bucket_share_it_equally(connections: int) -> None:
     sent = drive(producer(MB, 16_384), connections, 40)
     total = len(sent) * 16_384
     assert total == pytest.approx(MB * 41, rel=0.03)
@@ -231,7 +250,9 @@ PRODUCERS = [
 
 
 @pytest.mark.parametrize(("producers", "parts"), PRODUCERS)
-def test_connections_share_a_bucket_equally_whatever_the_size_of_their_requests(producers, parts):
+def test_connections_share_a_bucket_equally_whatever_the_size_of_their_requests(
+    producers: list[tuple[int, int]], parts: list[float]
+) -> None:
     engine = QuotaEngine([quota_of(Limits({QuotaEntity("u", None): {"producer_byte_rate": MB}}))])
     connections = [
         (Identity("u", f"client-{index}", "127.0.0.1"), index, produce(size))
@@ -250,7 +271,7 @@ def test_connections_share_a_bucket_equally_whatever_the_size_of_their_requests(
     assert [size / sum(got) for size in got] == pytest.approx(parts, rel=0.1)
 
 
-def test_only_the_first_small_request_waits_for_a_large_one():
+def test_only_the_first_small_request_waits_for_a_large_one() -> None:
     engine = QuotaEngine([quota_of(limits(producer=MB))])
     large, small = (Identity("u", "c", "127.0.0.1") for _ in range(2))
     assert engine.admit(produce(11 * MB), large, 0.0).throttle_seconds == pytest.approx(10.0)
@@ -259,7 +280,7 @@ def test_only_the_first_small_request_waits_for_a_large_one():
 
 
 @pytest.mark.parametrize("api_key", [3, 8, 9, 10, 11, 12, 13, 14, 18, 22, 68, 76, 79])
-def test_other_apis_are_not_covered(api_key):
+def test_other_apis_are_not_covered(api_key: int) -> None:
     engine = QuotaEngine([quota_of(limits())])
     engine.configure(limits(), 0.0)
     request = RequestView(api_key, 9, 1, "c", MB)
@@ -271,14 +292,14 @@ def test_other_apis_are_not_covered(api_key):
     assert not engine.covers(api_key)
 
 
-def test_a_paced_consumer_is_near_its_quota_in_every_second():
+def test_a_paced_consumer_is_near_its_quota_in_every_second() -> None:
     engine = QuotaEngine([quota_of(limits(consumer=MB))])
     engine.configure(limits(consumer=MB), 0.0)
     got = []
 
     grant = FetchGrant()
 
-    def send(now):
+    def send(now: float) -> float:
         assert engine.limit_fetch(fetch(), WHO, grant, now)
         again = grant.ask(now)
         if again > 0.0:
@@ -294,7 +315,7 @@ def test_a_paced_consumer_is_near_its_quota_in_every_second():
     assert max(rates[3:]) <= 1.3 * MB
 
 
-def test_a_batch_larger_than_the_quota_gets_through_and_is_paid_for():
+def test_a_batch_larger_than_the_quota_gets_through_and_is_paid_for() -> None:
     quota = quota_of(limits())
     first = grant(quota)
     assert first.max_bytes >= 1

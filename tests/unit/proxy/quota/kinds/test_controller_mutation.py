@@ -1,5 +1,7 @@
 """KIP-599 by numbers, and the laws of test_every_kind as far as they hold for a quota that no engine asks."""
 
+from typing import Unpack
+
 import pytest
 
 from proxy.quota.engine import QuotaEngine
@@ -12,53 +14,59 @@ from proxy.quota.kinds.controller_mutation import (
     KIND,
     ControllerMutation,
 )
-from proxy.quota.limits.enforcement import OBSERVE, WINDOW
+from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import DOUBLE, PER_CLUSTER
 from proxy.quota.verdict import ALLOW
 from proxy.wire.views import RequestView, ResponseView
-from tests.support.stories.enforcement import enforcement
+from tests.support.present import present
+from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
 NOW = 1000.0
 
 
-def limits(rate=2.0, **settings):
+def limits(rate: float = 2.0, algorithm: str = PACE, **settings: Unpack[EnforcementOptions]) -> Limits:
     return Limits(
-        {QuotaEntity("u", None): {CONTROLLER_MUTATION_RATE: rate}}, settings=enforcement(**settings)
+        {QuotaEntity("u", None): {CONTROLLER_MUTATION_RATE: rate}},
+        settings=enforcement(algorithm=algorithm, **settings),
     )
 
 
-def quota_of(rate=2.0, **settings):
+def quota_of(
+    rate: float = 2.0, algorithm: str = PACE, **settings: Unpack[EnforcementOptions]
+) -> ControllerMutation:
     quota = ControllerMutation()
-    quota.configure(limits(rate, **settings), NOW)
+    quota.configure(limits(rate, algorithm, **settings), NOW)
     return quota
 
 
 class Mutations:
     """A client's mutations, each at a time in seconds from the start."""
 
-    def __init__(self, rate=2.0, **settings):
-        self.quota = quota_of(rate, **settings)
-        self.bucket = self.quota.bucket(WHO, NOW)
+    def __init__(
+        self, rate: float = 2.0, algorithm: str = PACE, **settings: Unpack[EnforcementOptions]
+    ) -> None:
+        self.quota = quota_of(rate, algorithm, **settings)
+        self.bucket = present(self.quota.bucket(WHO, NOW))
 
-    def tokens(self, at=0.0):
-        return self.bucket.state(NOW + at).tokens
+    def tokens(self, at: float = 0.0) -> float:
+        return present(self.bucket.state(NOW + at).tokens)
 
-    def strict(self, permits, at=0.0):
+    def strict(self, permits: int, at: float = 0.0) -> bool:
         return self.quota.charge_strict(self.bucket, permits, NOW + at)
 
-    def permissive(self, permits, at=0.0):
+    def permissive(self, permits: int, at: float = 0.0) -> None:
         self.quota.charge_permissive(self.bucket, permits, NOW + at)
 
-    def give_back(self, permits, at=0.0):
+    def give_back(self, permits: int, at: float = 0.0) -> None:
         self.quota.give_back(self.bucket, permits, NOW + at)
 
-    def wait(self, at=0.0):
+    def wait(self, at: float = 0.0) -> float:
         return self.quota.throttle(self.bucket, NOW + at)
 
 
-def test_the_kind():
+def test_the_kind() -> None:
     assert KIND in load_kinds()
     assert (KIND.scope, KIND.api_keys) == (PER_CLUSTER, API_KEYS)
     assert [(key.name, key.type) for key in KIND.keys] == [("controller_mutation_rate", DOUBLE)]
@@ -69,16 +77,16 @@ def test_the_kind():
     assert "users and client ids" in key.misplaced(QuotaEntity(None, None, DEFAULT))
 
 
-def test_it_starts_full_with_a_burst_of_all_windows():
+def test_it_starts_full_with_a_burst_of_all_windows() -> None:
     assert Mutations(2.0).tokens() == 22.0
     assert Mutations(5.0, mutation_samples=10, mutation_window_seconds=3.0).tokens() == 150.0
 
 
-def test_bandwidths_own_settings_do_not_matter():
+def test_bandwidths_own_settings_do_not_matter() -> None:
     assert Mutations(2.0, algorithm=WINDOW, samples=3, window_seconds=7.0, burst_seconds=9.0).tokens() == 22.0
 
 
-def test_strict_admits_what_crosses_the_limit_and_rejects_the_next():
+def test_strict_admits_what_crosses_the_limit_and_rejects_the_next() -> None:
     """2 x 30 partitions at 2 per second."""
     client = Mutations(2.0)
     assert client.strict(30)
@@ -91,7 +99,7 @@ def test_strict_admits_what_crosses_the_limit_and_rejects_the_next():
     assert client.strict(1, at=4.0)
 
 
-def test_strict_at_zero_tokens_is_admitted():
+def test_strict_at_zero_tokens_is_admitted() -> None:
     client = Mutations(2.0)
     assert client.strict(22)
     assert client.tokens() == 0.0
@@ -99,7 +107,7 @@ def test_strict_at_zero_tokens_is_admitted():
     assert client.strict(1)
 
 
-def test_permissive_is_always_charged():
+def test_permissive_is_always_charged() -> None:
     client = Mutations(2.0)
     client.permissive(30)
     assert client.wait() == 4.0
@@ -108,7 +116,7 @@ def test_permissive_is_always_charged():
     assert client.wait() == 19.0
 
 
-def test_the_designs_example():
+def test_the_designs_example() -> None:
     """KIP-599: 5 per second with a burst of 500; 560 mutations leave -60 tokens, which take 12 s."""
     client = Mutations(5.0, mutation_samples=100, mutation_window_seconds=1.0)
     assert client.tokens() == 500.0
@@ -119,14 +127,14 @@ def test_the_designs_example():
     assert client.strict(1, at=12.0)
 
 
-def test_tokens_refill_up_to_the_burst():
+def test_tokens_refill_up_to_the_burst() -> None:
     client = Mutations(2.0)
     client.strict(20)
     assert client.tokens(at=5.0) == 12.0
     assert client.tokens(at=100.0) == 22.0
 
 
-def test_what_is_given_back_can_be_used_again_up_to_the_burst():
+def test_what_is_given_back_can_be_used_again_up_to_the_burst() -> None:
     client = Mutations(2.0)
     client.strict(30)
     client.give_back(30)
@@ -136,7 +144,7 @@ def test_what_is_given_back_can_be_used_again_up_to_the_burst():
     assert client.tokens() == 22.0
 
 
-def test_a_wait_is_counted():
+def test_a_wait_is_counted() -> None:
     client = Mutations(2.0)
     client.strict(30)
     client.wait()
@@ -146,7 +154,7 @@ def test_a_wait_is_counted():
     assert client.bucket.state(NOW + 4.0).throttled_requests == 1
 
 
-def test_new_limits_keep_the_tokens():
+def test_new_limits_keep_the_tokens() -> None:
     client = Mutations(2.0)
     client.strict(30)
     client.quota.configure(limits(4.0), NOW)
@@ -156,7 +164,7 @@ def test_new_limits_keep_the_tokens():
     assert client.tokens(at=10.0) == 11.0
 
 
-def test_a_deleted_limit_is_gone_at_once():
+def test_a_deleted_limit_is_gone_at_once() -> None:
     client = Mutations(2.0)
     client.strict(60)
     client.quota.configure(Limits({}), NOW)
@@ -165,7 +173,7 @@ def test_a_deleted_limit_is_gone_at_once():
     assert not client.quota.active
 
 
-def test_other_entities_are_not_limited():
+def test_other_entities_are_not_limited() -> None:
     quota = quota_of()
     assert quota.bucket(Identity("v", "c", "127.0.0.1"), NOW) is None
     assert ControllerMutation().bucket(WHO, NOW) is None
@@ -176,13 +184,13 @@ def test_other_entities_are_not_limited():
 @pytest.mark.parametrize(
     "exempt", [{"exempt_users": ["u"]}, {"exempt_client_ids": ["c"]}, {"exempt_cidrs": ["127.0.0.0/8"]}]
 )
-def test_the_exempt_have_no_bucket(exempt):
+def test_the_exempt_have_no_bucket(exempt: EnforcementOptions) -> None:
     quota = quota_of(**exempt)
     assert quota.bucket(WHO, NOW) is None
     assert quota.live() == []
 
 
-def test_observed_everything_is_admitted_and_what_would_have_been_a_wait_is_counted():
+def test_observed_everything_is_admitted_and_what_would_have_been_a_wait_is_counted() -> None:
     client = Mutations(2.0, mode=OBSERVE)
     assert client.strict(30)
     assert client.strict(30)
@@ -195,7 +203,7 @@ def test_observed_everything_is_admitted_and_what_would_have_been_a_wait_is_coun
     assert client.tokens() == 0.0, "what was only observed is no debt"
 
 
-def test_idle_state_is_dropped():
+def test_idle_state_is_dropped() -> None:
     client = Mutations(2.0)
     client.strict(1000)
     client.quota.forget_idle(NOW + 3599.0)
@@ -205,11 +213,11 @@ def test_idle_state_is_dropped():
     assert client.quota.live(), "one that is rejected has asked"
     client.quota.forget_idle(NOW + 3610.0)
     assert client.quota.live() == []
-    bucket = client.quota.bucket(WHO, NOW + 3610.0)
+    bucket = present(client.quota.bucket(WHO, NOW + 3610.0))
     assert bucket.state(NOW + 3610.0).tokens == 22.0
 
 
-def test_requests_are_intercepted_while_an_entity_has_the_quota():
+def test_requests_are_intercepted_while_an_entity_has_the_quota() -> None:
     engine = QuotaEngine([ControllerMutation()])
     assert not any(engine.intercepts(key) for key in API_KEYS)
     engine.configure(limits(), NOW)
@@ -222,7 +230,7 @@ def test_requests_are_intercepted_while_an_entity_has_the_quota():
     assert not engine.intercepts(19)
 
 
-def test_all_brokers_share_one():
+def test_all_brokers_share_one() -> None:
     engines = QuotaEngines([KIND], limits())
     engines.engine(1, NOW)
     engines.engine(2, NOW)
@@ -236,7 +244,7 @@ def test_all_brokers_share_one():
     assert (broker, bucket.state(NOW).tokens) == (ALL_BROKERS, -8.0)
 
 
-def test_what_is_each_brokers_own_is_shown_beside_it():
+def test_what_is_each_brokers_own_is_shown_beside_it() -> None:
     both = {CONTROLLER_MUTATION_RATE: 2.0, "producer_byte_rate": 1000.0}
     engines = QuotaEngines(load_kinds(), Limits({QuotaEntity("u", None): both}))
     for node_id in (1, 2):

@@ -1,6 +1,8 @@
 """The laws that every kind of quota obeys, whatever it counts."""
 
 import pkgutil
+from collections.abc import Iterator
+from typing import Unpack
 
 import pytest
 
@@ -11,11 +13,11 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.enforcement import ENFORCE, OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import LONG
-from proxy.quota.quota import DOUBLE, INT, PER_BROKER, PER_CLUSTER
-from proxy.quota.verdict import ALLOW
+from proxy.quota.quota import DOUBLE, INT, PER_BROKER, PER_CLUSTER, Quota, QuotaKind
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.views import RequestView, ResponseView
-from tests.support.stories.enforcement import enforcement
+from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 KINDS = load_kinds()
 WHO = Identity("u", "c", "127.0.0.1")
@@ -32,32 +34,40 @@ every_kind = pytest.mark.parametrize("kind", ASKED, ids=[kind.name for kind in A
 every_algorithm = pytest.mark.parametrize("algorithm", [PACE, WINDOW])
 
 
-def quotas_of(kind, value=LIMIT, who=DEFAULT):
+def quotas_of(
+    kind: QuotaKind, value: float = LIMIT, who: str = DEFAULT
+) -> dict[QuotaEntity, dict[str, float]]:
     """A quota of each of the kind's keys."""
-    quotas = {}
+    quotas: dict[QuotaEntity, dict[str, float]] = {}
     for key in kind.keys:
         entity = QuotaEntity(None, None, who) if key.for_ip else QuotaEntity(who, None)
         quotas.setdefault(entity, {})[key.name] = value
     return quotas
 
 
-def limits_of(kind, value=LIMIT, algorithm=PACE, who=DEFAULT, **settings):
+def limits_of(
+    kind: QuotaKind,
+    value: float = LIMIT,
+    algorithm: str = PACE,
+    who: str = DEFAULT,
+    **settings: Unpack[EnforcementOptions],
+) -> Limits:
     return Limits(quotas_of(kind, value, who), settings=enforcement(algorithm=algorithm, **settings))
 
 
-def quota_of(kind, limits):
+def quota_of(kind: QuotaKind, limits: Limits) -> Quota:
     quota = kind.build()
     quota.configure(limits, 0.0)
     return quota
 
 
-def engine_of(kind, limits):
+def engine_of(kind: QuotaKind, limits: Limits) -> QuotaEngine:
     engine = QuotaEngine([kind.build()])
     engine.configure(limits, 0.0)
     return engine
 
 
-def exchanges(kind, size):
+def exchanges(kind: QuotaKind, size: int) -> Iterator[tuple[RequestView, ResponseView]]:
     """As many requests as the kind has keys, and a response to each: of so many bytes as quotas count them,
     and so many percent of a second's work. Of a kind that counts requests: so many of them.
     """
@@ -68,11 +78,11 @@ def exchanges(kind, size):
         yield RequestView(api_key, 9, 1, "c", size), response
 
 
-def burst_of(kind, algorithm):
+def burst_of(kind: QuotaKind, algorithm: str) -> int:
     return BURST[algorithm if kind.api_keys else PACE]
 
 
-def use(kind, quota, size, now=0.0):
+def use(kind: QuotaKind, quota: Quota, size: int, now: float = 0.0) -> list[Verdict]:
     """One use of each of the kind's quotas; returns the verdicts."""
     verdicts = []
     if not kind.api_keys:
@@ -83,7 +93,7 @@ def use(kind, quota, size, now=0.0):
     return verdicts
 
 
-def pass_through(kind, engine, size, now=0.0):
+def pass_through(kind: QuotaKind, engine: QuotaEngine, size: int, now: float = 0.0) -> list[float]:
     """The same through an engine; returns the waits."""
     waits = []
     if not kind.api_keys:
@@ -94,28 +104,28 @@ def pass_through(kind, engine, size, now=0.0):
     return waits
 
 
-def wait(verdicts):
+def wait(verdicts: list[Verdict]) -> float:
     return max((verdict.throttle_seconds for verdict in verdicts), default=0.0)
 
 
-def history(quota, now=0.0):
+def history(quota: Quota, now: float = 0.0) -> list[tuple[str, str, str, str, float]]:
     states = [bucket.state(now) for bucket in quota.live()]
     return [(state.quota, state.user, state.client_id, state.ip, state.rate) for state in states]
 
 
-def test_the_folder_is_the_registry():
+def test_the_folder_is_the_registry() -> None:
     files = [module.name for module in pkgutil.iter_modules(proxy.quota.kinds.__path__)]
     assert [kind.name for kind in KINDS] == sorted(files)
 
 
-def test_a_key_belongs_to_one_kind():
+def test_a_key_belongs_to_one_kind() -> None:
     names = [key.name for kind in KINDS for key in kind.keys]
     names += [config.name for kind in KINDS for config in kind.configs]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
-def test_a_kind_describes_itself(kind):
+def test_a_kind_describes_itself(kind: QuotaKind) -> None:
     assert all(key.help.endswith(".") for key in kind.keys)
     assert kind.scope in (PER_BROKER, PER_CLUSTER)
     assert kind.keys or kind.configs
@@ -124,7 +134,7 @@ def test_a_kind_describes_itself(kind):
 
 
 @every_kind
-def test_no_limit_passes_and_records_nothing(kind):
+def test_no_limit_passes_and_records_nothing(kind: QuotaKind) -> None:
     for limits in (Limits({}), limits_of(kind, 1.0, who="10.0.0.1")):
         quota = quota_of(kind, limits)
         assert all(verdict is ALLOW for verdict in use(kind, quota, 2000))
@@ -132,12 +142,12 @@ def test_no_limit_passes_and_records_nothing(kind):
 
 
 @every_kind
-def test_before_it_is_configured_everything_passes(kind):
+def test_before_it_is_configured_everything_passes(kind: QuotaKind) -> None:
     assert all(verdict is ALLOW for verdict in use(kind, kind.build(), 2000))
 
 
 @every_kind
-def test_it_is_active_while_an_entity_has_the_quota(kind):
+def test_it_is_active_while_an_entity_has_the_quota(kind: QuotaKind) -> None:
     quota = kind.build()
     assert not quota.active
     for limits in (limits_of(kind), limits_of(kind, who="10.0.0.1")):
@@ -149,14 +159,14 @@ def test_it_is_active_while_an_entity_has_the_quota(kind):
 
 @every_kind
 @every_algorithm
-def test_combining_allow_with_allow_is_allow(kind, algorithm):
+def test_combining_allow_with_allow_is_allow(kind: QuotaKind, algorithm: str) -> None:
     use(kind, quota_of(kind, limits_of(kind, algorithm=algorithm)), 2000)
     assert (ALLOW.throttle_seconds, ALLOW.bucket) == (0, None)
 
 
 @every_kind
 @every_algorithm
-def test_a_verdict_that_does_not_pass_names_its_bucket(kind, algorithm):
+def test_a_verdict_that_does_not_pass_names_its_bucket(kind: QuotaKind, algorithm: str) -> None:
     quota = quota_of(kind, limits_of(kind, algorithm=algorithm))
     verdicts = use(kind, quota, 2000)
     assert not all(verdict is ALLOW for verdict in verdicts)
@@ -165,7 +175,7 @@ def test_a_verdict_that_does_not_pass_names_its_bucket(kind, algorithm):
 
 @every_kind
 @every_algorithm
-def test_a_wait_grows_with_the_excess(kind, algorithm):
+def test_a_wait_grows_with_the_excess(kind: QuotaKind, algorithm: str) -> None:
     limits, burst = limits_of(kind, algorithm=algorithm), burst_of(kind, algorithm)
     sizes = (0, 10, burst, burst + 5, burst + 50, burst * 2)
     waits = [wait(use(kind, quota_of(kind, limits), size)) for size in sizes]
@@ -176,7 +186,7 @@ def test_a_wait_grows_with_the_excess(kind, algorithm):
 
 @every_kind
 @every_algorithm
-def test_a_wait_ends(kind, algorithm):
+def test_a_wait_ends(kind: QuotaKind, algorithm: str) -> None:
     quota = quota_of(kind, limits_of(kind, algorithm=algorithm))
     assert wait(use(kind, quota, 2000)) > 0
     assert wait(use(kind, quota, 1, 1000.0)) == 0.0
@@ -184,7 +194,7 @@ def test_a_wait_ends(kind, algorithm):
 
 @every_kind
 @every_algorithm
-def test_new_limits_keep_the_history(kind, algorithm):
+def test_new_limits_keep_the_history(kind: QuotaKind, algorithm: str) -> None:
     quota = quota_of(kind, limits_of(kind, algorithm=algorithm))
     before = wait(use(kind, quota, burst_of(kind, algorithm) + 20))
     used = history(quota)
@@ -197,7 +207,7 @@ def test_new_limits_keep_the_history(kind, algorithm):
 
 
 @every_kind
-def test_a_deleted_limit_is_gone_at_once_and_its_buckets_are_not_shown(kind):
+def test_a_deleted_limit_is_gone_at_once_and_its_buckets_are_not_shown(kind: QuotaKind) -> None:
     quota = quota_of(kind, limits_of(kind))
     use(kind, quota, 2000)
     quota.configure(Limits({}), 0.0)
@@ -206,7 +216,7 @@ def test_a_deleted_limit_is_gone_at_once_and_its_buckets_are_not_shown(kind):
 
 
 @every_kind
-def test_buckets_are_shown_once(kind):
+def test_buckets_are_shown_once(kind: QuotaKind) -> None:
     quota = quota_of(kind, limits_of(kind))
     use(kind, quota, 2000)
     use(kind, quota, 2000, 1.0)
@@ -217,7 +227,7 @@ def test_buckets_are_shown_once(kind):
 
 
 @every_kind
-def test_showing_changes_nothing(kind):
+def test_showing_changes_nothing(kind: QuotaKind) -> None:
     watched, alone = quota_of(kind, limits_of(kind)), quota_of(kind, limits_of(kind))
     for now in (0.0, 0.5, 1.5, 2.0):
         history(watched, now + 0.25)
@@ -225,7 +235,7 @@ def test_showing_changes_nothing(kind):
 
 
 @every_kind
-def test_idle_state_is_dropped(kind):
+def test_idle_state_is_dropped(kind: QuotaKind) -> None:
     quota = quota_of(kind, limits_of(kind))
     use(kind, quota, 2000)
     quota.forget_idle(3599.0)
@@ -238,7 +248,7 @@ def test_idle_state_is_dropped(kind):
 
 @every_kind
 @every_algorithm
-def test_the_engine_counts_what_a_kind_throttles(kind, algorithm):
+def test_the_engine_counts_what_a_kind_throttles(kind: QuotaKind, algorithm: str) -> None:
     engine = engine_of(kind, limits_of(kind, algorithm=algorithm))
     waits = pass_through(kind, engine, burst_of(kind, algorithm) + 20)
     states = engine.buckets(0.0)
@@ -251,7 +261,9 @@ def test_the_engine_counts_what_a_kind_throttles(kind, algorithm):
 
 @every_kind
 @every_algorithm
-def test_an_observed_quota_counts_as_if_enforced_and_lets_everything_pass(kind, algorithm):
+def test_an_observed_quota_counts_as_if_enforced_and_lets_everything_pass(
+    kind: QuotaKind, algorithm: str
+) -> None:
     modes = {key.name: OBSERVE for key in kind.keys}
     observing = engine_of(kind, limits_of(kind, algorithm=algorithm, modes=modes))
     enforcing = engine_of(kind, limits_of(kind, algorithm=algorithm))
@@ -269,7 +281,7 @@ def test_an_observed_quota_counts_as_if_enforced_and_lets_everything_pass(kind, 
 
 @every_kind
 @every_algorithm
-def test_an_observed_quota_bounds_no_request(kind, algorithm):
+def test_an_observed_quota_bounds_no_request(kind: QuotaKind, algorithm: str) -> None:
     engine = engine_of(kind, limits_of(kind, algorithm=algorithm, mode=OBSERVE))
     for request, response in exchanges(kind, 2000):
         assert engine.admit(request, WHO, 0.0) is ALLOW
@@ -277,7 +289,7 @@ def test_an_observed_quota_bounds_no_request(kind, algorithm):
 
 
 @every_kind
-def test_observed_use_is_no_debt_once_enforced(kind):
+def test_observed_use_is_no_debt_once_enforced(kind: QuotaKind) -> None:
     engine = engine_of(kind, limits_of(kind, mode=OBSERVE))
     for _ in range(20):
         pass_through(kind, engine, 200)
@@ -290,7 +302,7 @@ EXEMPT = [{"exempt_cidrs": ["127.0.0.0/8"]}, {"exempt_users": ["u"]}, {"exempt_c
 
 @every_kind
 @pytest.mark.parametrize("exempt", EXEMPT)
-def test_exempt_clients_have_no_buckets(kind, exempt):
+def test_exempt_clients_have_no_buckets(kind: QuotaKind, exempt: EnforcementOptions) -> None:
     if not kind.api_keys and "exempt_cidrs" not in exempt:
         return  # Nobody knows a new connection's user and client id.
     engine = engine_of(kind, limits_of(kind, **exempt))

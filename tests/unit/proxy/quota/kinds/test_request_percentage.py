@@ -1,34 +1,46 @@
+from typing import Unpack
+
 import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds.client_bytes import KIND as CLIENT_BYTES
-from proxy.quota.kinds.request_percentage import KIND
+from proxy.quota.kinds.request_percentage import KIND, RequestPercentage
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.limits import Limits
-from proxy.quota.verdict import ALLOW
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import END
 from proxy.wire.views import RequestView, ResponseView
-from tests.support.stories.enforcement import enforcement
+from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 PRODUCE, FETCH, METADATA, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, SHARE_FETCH = 0, 1, 3, 11, 12, 14, 78
 WHO = Identity("u", "c", "127.0.0.1")
 EVERYONE = QuotaEntity(DEFAULT, None)
 
 
-def limits(percent=10.0, algorithm=PACE, **settings):
+def limits(percent: float = 10.0, algorithm: str = PACE, **settings: Unpack[EnforcementOptions]) -> Limits:
     return Limits(
         {EVERYONE: {"request_percentage": percent}}, settings=enforcement(algorithm=algorithm, **settings)
     )
 
 
-def quota_of(configured):
+def quota_of(configured: Limits) -> RequestPercentage:
     quota = KIND.build()
+    assert isinstance(quota, RequestPercentage)
     quota.configure(configured, 0.0)
     return quota
 
 
-def charge(quota, seconds, now=0.0, api_key=METADATA, max_wait_ms=0, replica_id=-1, size=0, response_size=0):
+def charge(
+    quota: RequestPercentage,
+    seconds: float,
+    now: float = 0.0,
+    api_key: int = METADATA,
+    max_wait_ms: int = 0,
+    replica_id: int = -1,
+    size: int = 0,
+    response_size: int = 0,
+) -> Verdict:
     request = RequestView(api_key, 9, 1, "c", size)
     request.max_wait_ms = max_wait_ms
     request.replica_id = replica_id
@@ -37,7 +49,7 @@ def charge(quota, seconds, now=0.0, api_key=METADATA, max_wait_ms=0, replica_id=
     return quota.charge(request, response, WHO, now)
 
 
-def used(quota, now=0.0):
+def used(quota: RequestPercentage, now: float = 0.0) -> float:
     """Percent-seconds that have been counted lately."""
     return sum(bucket.state(now).rate for bucket in quota.live()) * 10
 
@@ -56,8 +68,8 @@ WAITS = [
 
 @pytest.mark.parametrize(("algorithm", "seconds", "wait"), WAITS)
 def test_a_response_is_charged_its_time_in_percent_with_a_wait_of_one_window_at_most(
-    algorithm, seconds, wait
-):
+    algorithm: str, seconds: float, wait: float
+) -> None:
     quota = quota_of(limits(algorithm=algorithm))
     verdict = charge(quota, seconds)
     assert verdict.throttle_seconds == pytest.approx(wait)
@@ -65,7 +77,7 @@ def test_a_response_is_charged_its_time_in_percent_with_a_wait_of_one_window_at_
     assert used(quota) == pytest.approx(seconds * 100)
 
 
-def test_requests_are_charged_when_their_response_arrives():
+def test_requests_are_charged_when_their_response_arrives() -> None:
     quota = quota_of(limits(0.001))
     request = RequestView(METADATA, 9, 1, "c", 100)
     charge(quota, 100.0)
@@ -76,7 +88,9 @@ def test_requests_are_charged_when_their_response_arrives():
     ("settings", "wait"),
     [({"max_throttle_seconds": 0.25}, 0.25), ({"window_seconds": 3.0}, 3.0), ({"samples": 3}, 1.0)],
 )
-def test_the_longest_wait_is_one_window_or_the_longest_of_all(settings, wait):
+def test_the_longest_wait_is_one_window_or_the_longest_of_all(
+    settings: EnforcementOptions, wait: float
+) -> None:
     assert charge(quota_of(limits(**settings)), 60.0).throttle_seconds == pytest.approx(wait)
 
 
@@ -103,7 +117,9 @@ COUNTED = [
 
 
 @pytest.mark.parametrize(("api_key", "max_wait_ms", "seconds", "counted"), COUNTED)
-def test_a_wait_that_the_client_requested_is_not_charged(api_key, max_wait_ms, seconds, counted):
+def test_a_wait_that_the_client_requested_is_not_charged(
+    api_key: int, max_wait_ms: int, seconds: float, counted: float
+) -> None:
     quota = quota_of(limits(algorithm=WINDOW))
     charge(quota, seconds, 0.0, api_key, max_wait_ms)
     assert used(quota) == pytest.approx(counted * 100)
@@ -119,14 +135,16 @@ def test_a_wait_that_the_client_requested_is_not_charged(api_key, max_wait_ms, s
         (FETCH, 64 << 20, 0, 5.0),
     ],
 )
-def test_a_long_max_wait_does_not_hide_the_work_of_a_large_request(api_key, size, response_size, counted):
+def test_a_long_max_wait_does_not_hide_the_work_of_a_large_request(
+    api_key: int, size: int, response_size: int, counted: float
+) -> None:
     """A fetch of 300,000 partitions with a max_wait_ms of a minute keeps the broker busy for seconds."""
     quota = quota_of(limits(algorithm=WINDOW))
     charge(quota, 5.0, 0.0, api_key, 60_000, size=size, response_size=response_size)
     assert used(quota) == pytest.approx(counted * 100)
 
 
-def test_an_idle_consumer_is_not_throttled():
+def test_an_idle_consumer_is_not_throttled() -> None:
     """It asks again and again; a response comes with new records, or when max_wait_ms is over."""
     quota = quota_of(limits(5.0))
     for step in range(200):
@@ -135,13 +153,13 @@ def test_an_idle_consumer_is_not_throttled():
 
 
 @pytest.mark.parametrize("replica_id", [0, 2])
-def test_fetches_of_followers_are_not_planned(replica_id):
+def test_fetches_of_followers_are_not_planned(replica_id: int) -> None:
     quota = quota_of(limits())
     assert charge(quota, 100.0, api_key=FETCH, replica_id=replica_id) is ALLOW
     assert quota.live() == []
 
 
-def test_every_api_is_charged():
+def test_every_api_is_charged() -> None:
     """Also those that only brokers send: Kafka charges a client for one that it rejects."""
     assert KIND.api_keys == tuple(range(END))
     engine = QuotaEngine([KIND.build()])
@@ -151,7 +169,7 @@ def test_every_api_is_charged():
 
 
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])
-def test_one_slow_request_is_forgotten_when_kafkas_rate_forgets_it(algorithm):
+def test_one_slow_request_is_forgotten_when_kafkas_rate_forgets_it(algorithm: str) -> None:
     quota = quota_of(limits(algorithm=algorithm))
     assert charge(quota, 600.0).throttle_seconds == 1.0
     assert charge(quota, 0.0, 5.0).throttle_seconds == 1.0
@@ -160,7 +178,7 @@ def test_one_slow_request_is_forgotten_when_kafkas_rate_forgets_it(algorithm):
 
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])
 @pytest.mark.parametrize("percent", [10.0, 50.0, 150.0])
-def test_a_client_that_obeys_throttling_stays_at_its_percentage(algorithm, percent):
+def test_a_client_that_obeys_throttling_stays_at_its_percentage(algorithm: str, percent: float) -> None:
     """Requests of 20 ms, on so many connections that they could take twice the share."""
     engine = QuotaEngine([KIND.build()])
     engine.configure(limits(percent, algorithm), 0.0)
@@ -188,7 +206,9 @@ BINDING = [
 
 
 @pytest.mark.parametrize(("size", "seconds", "binds", "wait"), BINDING)
-def test_the_longer_wait_counts_and_on_a_tie_that_of_the_requests(size, seconds, binds, wait):
+def test_the_longer_wait_counts_and_on_a_tie_that_of_the_requests(
+    size: int, seconds: float, binds: str, wait: float
+) -> None:
     engine = QuotaEngine([CLIENT_BYTES.build(), KIND.build()])
     quotas = {"consumer_byte_rate": 1000.0, "request_percentage": 10.0}
     engine.configure(Limits({EVERYONE: quotas}, settings=enforcement(algorithm=WINDOW, samples=2)), 0.0)

@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.quota.consumer_plan import ConsumerPlan
+from proxy.quota.engine import QuotaEngine
 from proxy.quota.engines import ALL_BROKERS, QuotaEngines
 from proxy.quota.fetch_plan import FetchItem
 from proxy.quota.kinds import topic_bytes, topic_partition_bytes
@@ -19,11 +20,13 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
-from proxy.quota.verdict import ALLOW
+from proxy.quota.quota import Quota
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_PARTITION
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import RequestView
+from tests.support.present import present
 from tests.support.stories.partition_quota import WHO, charge, items, produce
 
 IN, OUT = TOPIC_PRODUCER_BYTE_RATE.name, TOPIC_CONSUMER_BYTE_RATE.name
@@ -33,41 +36,51 @@ REJECTING = {"orders": {IN: "1000", TOPIC_PRODUCER_BYTE_RATE_ACTION.name: REJECT
 
 
 class ByPartition(LimitSource):
-    def find(self, key, user, client_id, now, topic="", partition=NO_PARTITION):
+    def find(
+        self, key: str, user: str, client_id: str, now: float, topic: str = "", partition: int = NO_PARTITION
+    ) -> SourcedLimit:
         return SourcedLimit(user, client_id, 1.0)
 
 
-def engines(topics=None, **more):
+def engines(
+    topics: dict[str, dict[str, str]] | None = None, proxy_topics: frozenset[str] = frozenset()
+) -> QuotaEngines:
     kinds = [topic_bytes.KIND, topic_partition_bytes.KIND]
-    return QuotaEngines(kinds, Limits({}, resources=Resources(topics or BOTH, **more)))
+    return QuotaEngines(kinds, Limits({}, resources=Resources(topics or BOTH, proxy_topics=proxy_topics)))
 
 
-def producing(at, node_id, *sizes, now=0.0, topic="orders"):
+def producing(
+    at: QuotaEngines, node_id: int, *sizes: int, now: float = 0.0, topic: str = "orders"
+) -> Verdict:
     request = RequestView(PRODUCE, 9, 1, "c", 10_000)
     request.items = items(*sizes, topic=topic)
     return at.engine(node_id, now).admit(request, WHO, now)
 
 
-def plan(of, fetched, now=0.0):
+def plan(of: QuotaEngine | Quota, fetched: list[FetchItem], now: float = 0.0) -> list[bool]:
     made = ConsumerPlan(fetched)
     of.plan_consumer_fetch(made, WHO, now)
     return [item.omitted for item in fetched]
 
 
-def fetched(*partitions, max_bytes=1 << 20):
+def fetched(*partitions: int, max_bytes: int = 1 << 20) -> list[FetchItem]:
     found = [FetchItem("orders", partition, -1, Watermarks()) for partition in partitions]
     for item in found:
         item.max_bytes = max_bytes
     return found
 
 
-def test_partitions_on_all_brokers_share_one_limit():
+def test_partitions_on_all_brokers_share_one_limit() -> None:
     made = engines()
     assert producing(made, 1, 400, 300) is ALLOW
     assert producing(made, 2, 300) is ALLOW
     verdict = producing(made, 3, 0, 0, 500)
     assert verdict.throttle_seconds == pytest.approx(0.5)
-    assert (verdict.bucket.quota, verdict.bucket.topic, verdict.bucket.partition) == (
+    assert (
+        present(verdict.bucket).quota,
+        present(verdict.bucket).topic,
+        present(verdict.bucket).partition,
+    ) == (
         IN,
         "orders",
         NO_PARTITION,
@@ -75,7 +88,7 @@ def test_partitions_on_all_brokers_share_one_limit():
     assert [(node_id, bucket.used) for node_id, bucket in made.live()] == [(ALL_BROKERS, 1500.0)]
 
 
-def test_consumers_of_all_partitions_share_one_limit():
+def test_consumers_of_all_partitions_share_one_limit() -> None:
     made = topic_bytes.KIND.build()
     made.configure(Limits({}, resources=Resources(BOTH)), 0.0)
     assert charge(made, 2000, 1000).throttle_seconds == pytest.approx(2.0)
@@ -83,7 +96,7 @@ def test_consumers_of_all_partitions_share_one_limit():
     assert len(made.live()) == 1
 
 
-def test_each_topic_has_its_own_limit_by_default_but_internal_ones():
+def test_each_topic_has_its_own_limit_by_default_but_internal_ones() -> None:
     made = engines({DEFAULT_RESOURCE: {IN: "1000"}}, proxy_topics=frozenset(["own"]))
     assert producing(made, 1, 1000, topic="a") is ALLOW
     assert producing(made, 2, 1000, topic="b") is ALLOW
@@ -92,7 +105,7 @@ def test_each_topic_has_its_own_limit_by_default_but_internal_ones():
         assert producing(made, 1, 9000, topic=topic) is ALLOW
 
 
-def test_a_topic_over_its_limit_is_rejected_at_every_broker():
+def test_a_topic_over_its_limit_is_rejected_at_every_broker() -> None:
     made = engines(REJECTING)
     assert producing(made, 1, 600, 600) is ALLOW
     for node_id in (1, 2):
@@ -101,7 +114,7 @@ def test_a_topic_over_its_limit_is_rejected_at_every_broker():
         assert made.engine(node_id, 0.0).reject(request, WHO, 0.0).items == [0, 1]
 
 
-def test_a_topic_over_its_limit_is_omitted_and_one_below_it_is_bounded_as_a_whole():
+def test_a_topic_over_its_limit_is_omitted_and_one_below_it_is_bounded_as_a_whole() -> None:
     made = topic_bytes.KIND.build()
     made.configure(Limits({}, resources=Resources(OMITTING)), 0.0)
     assert charge(made, 3000) is ALLOW
@@ -116,7 +129,7 @@ def test_a_topic_over_its_limit_is_omitted_and_one_below_it_is_bounded_as_a_whol
     assert sum(item.bound for item in allowed) <= 1000
 
 
-def test_partitions_and_the_topic_may_both_be_omitted():
+def test_partitions_and_the_topic_may_both_be_omitted() -> None:
     configs = {**OMITTING["orders"], CONSUMER_BYTE_RATE.name: "1000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}
     made = engines({"orders": configs})
     engine = made.engine(1, 0.0)
@@ -134,7 +147,7 @@ def test_partitions_and_the_topic_may_both_be_omitted():
     assert all(queue.waiting == 0 and queue.reserved(5.2) == 0.0 for queue in queues if queue)
 
 
-def test_one_broker_gives_back_what_another_broker_may_use():
+def test_one_broker_gives_back_what_another_broker_may_use() -> None:
     made = topic_bytes.KIND.build()
     made.configure(Limits({}, resources=Resources(BOTH)), 0.0)
     produce(made, 2000)
@@ -144,7 +157,7 @@ def test_one_broker_gives_back_what_another_broker_may_use():
     assert produce(made, 1000, now=0.0) is ALLOW
 
 
-def test_a_source_of_limits_does_not_limit_topics():
+def test_a_source_of_limits_does_not_limit_topics() -> None:
     made = topic_bytes.KIND.build()
     made.configure(Limits({}, source=ByPartition(by_partition=True)), 0.0)
     assert not made.active

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 
 from proxy.quota.client_ids import represented
@@ -33,26 +35,28 @@ KEY, OTHER = "producer_byte_rate", "consumer_byte_rate"
         ("u", "c", "172.16.0.2", False),
     ],
 )
-def test_clients_are_exempt_by_user_client_id_or_address(user, client_id, address, exempt):
+def test_clients_are_exempt_by_user_client_id_or_address(
+    user: str, client_id: str, address: str, exempt: bool
+) -> None:
     exemptions = Exemptions(users=["admin"], client_ids=["monitor"], cidrs=["192.168.0.0/16", "172.16.0.1"])
     who = Identity(user, client_id, address)
     assert exemptions.exempt(who) == exempt
     assert not NO_EXEMPTIONS.exempt(who)
 
 
-def test_connections_are_exempt_by_address_alone():
+def test_connections_are_exempt_by_address_alone() -> None:
     exemptions = Exemptions(cidrs=["192.168.0.0/16"])
     assert exemptions.exempt_address("192.168.0.1")
     assert not exemptions.exempt_address("10.0.0.1")
     assert not Exemptions(users=["admin"]).exempt_address("192.168.0.1")
 
 
-def test_an_exemption_must_be_a_network():
+def test_an_exemption_must_be_a_network() -> None:
     with pytest.raises(ValueError, match="'localhost'"):
         Exemptions(cidrs=["localhost"])
 
 
-def test_the_defaults_are_kafkas():
+def test_the_defaults_are_kafkas() -> None:
     algorithm = DEFAULT_SETTINGS.algorithm
     assert (algorithm.name, algorithm.burst_seconds, algorithm.max_throttle_seconds) == (PACE, 1, UNLIMITED)
     for window in (algorithm.window, DEFAULT_SETTINGS.controller_window, DEFAULT_SETTINGS.replication_window):
@@ -61,7 +65,7 @@ def test_the_defaults_are_kafkas():
     assert DEFAULT_SETTINGS.exemptions is NO_EXEMPTIONS
 
 
-def test_what_a_window_covers():
+def test_what_a_window_covers() -> None:
     window = RateWindow(3, 2.0)
     assert (window.total_seconds, window.burst_seconds) == (6, 4)
     assert window.same(RateWindow(3, 2.0))
@@ -69,7 +73,7 @@ def test_what_a_window_covers():
     assert not window.same(RateWindow(2, 2.0))
 
 
-def test_without_exemptions_all_other_settings_stay():
+def test_without_exemptions_all_other_settings_stay() -> None:
     settings = EnforcementSettings(
         algorithm=RateAlgorithm(name=WINDOW),
         controller_window=RateWindow(2),
@@ -93,7 +97,7 @@ def test_without_exemptions_all_other_settings_stay():
         (EnforcementModes(OBSERVE, {KEY: ENFORCE}), (ENFORCE, OBSERVE)),
     ],
 )
-def test_a_keys_own_mode_overrides_the_default(modes, expected):
+def test_a_keys_own_mode_overrides_the_default(modes: EnforcementModes, expected: tuple[str, str]) -> None:
     assert (modes.mode(KEY), modes.mode(OTHER)) == expected
 
 
@@ -105,12 +109,12 @@ def test_a_keys_own_mode_overrides_the_default(modes, expected):
         lambda: EnforcementModes(by_key={KEY: "wind"}),
     ],
 )
-def test_unknown_names_are_rejected(make):
+def test_unknown_names_are_rejected(make: Callable[[], object]) -> None:
     with pytest.raises(ValueError, match="'wind'"):
         make()
 
 
-def test_a_long_client_id_may_be_exempt():
+def test_a_long_client_id_may_be_exempt() -> None:
     exemptions = Exemptions(client_ids=["c" * 300])
     assert exemptions.exempt(Identity("u", represented("c" * 300), "10.0.0.1"))
     assert not exemptions.exempt(Identity("u", represented("c" * 301), "10.0.0.1"))

@@ -7,7 +7,7 @@ import pytest
 from proxy.quota.limits.own_values import OwnValues
 
 
-def test_values_that_nothing_has_changed():
+def test_values_that_nothing_has_changed() -> None:
     values = OwnValues({"a": "5", "b": "7", "c": "6"}, largest=True)
     assert (values.total, values.count, values.get("b"), values.get("d")) == (18, 3, 7, None)
     assert values.first(2) == [(7, "b"), (6, "c")]
@@ -15,7 +15,7 @@ def test_values_that_nothing_has_changed():
 
 
 @pytest.mark.parametrize("largest", [True, False])
-def test_changed_values_are_in_order(largest):
+def test_changed_values_are_in_order(largest: bool) -> None:
     random = Random(largest)
     expected = {f"n{number}": number for number in range(20)}
     values = OwnValues({name: str(value) for name, value in expected.items()}, largest=largest)
@@ -33,7 +33,7 @@ def test_changed_values_are_in_order(largest):
             assert values.first(3) == [(sign * number, name) for number, name in ordered[:3]]
 
 
-def test_large_numbers_are_exact():
+def test_large_numbers_are_exact() -> None:
     values = OwnValues({"a": str(2**63 - 1)}, largest=True)
     for number in range(100):
         values.put(f"n{number}", 1)

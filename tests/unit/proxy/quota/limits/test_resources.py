@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 
 from proxy.quota.limits.resources import (
@@ -18,20 +20,31 @@ from proxy.quota.limits.resources import (
 RATE, FLAG = "rate", "flag"
 
 
-def key(type, **more):
-    return ConfigKey(name="q", resource=TOPIC, type=type, documentation="What it is.", default=None, **more)
+def key(
+    type: str, least: int = 0, check: Callable[[str], str] | None = None, choices: tuple[str, ...] = ()
+) -> ConfigKey:
+    return ConfigKey(
+        name="q",
+        resource=TOPIC,
+        type=type,
+        documentation="What it is.",
+        default=None,
+        least=least,
+        check=check,
+        choices=choices,
+    )
 
 
 @pytest.mark.parametrize(
     ("node_id", "name"),
     [("0", "0"), ("000", "0"), ("12", "12"), ("007", "7"), ("0" * 20 + "2147483647", "2147483647")],
 )
-def test_a_broker_has_one_name(node_id, name):
+def test_a_broker_has_one_name(node_id: str, name: str) -> None:
     assert broker_name(node_id) == name
 
 
 @pytest.mark.parametrize("text", ["", "-1", "+1", "1.0", " 1", "x", "0x1", "٣", "2147483648", "9" * 5000])
-def test_no_node_id(text):
+def test_no_node_id(text: str) -> None:
     assert broker_name(text) is None
 
 
@@ -50,7 +63,7 @@ def test_no_node_id(text):
         (key(LIST), " a , b,", "a,b,"),
     ],
 )
-def test_a_value_that_kafka_takes_has_one_spelling(config, text, canonical):
+def test_a_value_that_kafka_takes_has_one_spelling(config: ConfigKey, text: str, canonical: str) -> None:
     assert config.problem(text) == ""
     assert config.canonical(text) == canonical
 
@@ -72,20 +85,20 @@ def test_a_value_that_kafka_takes_has_one_spelling(config, text, canonical):
         (key(LIST, check=lambda text: f"not {text}"), "x", "not x"),
     ],
 )
-def test_an_invalid_value_gets_kafkas_message(config, text, why):
+def test_an_invalid_value_gets_kafkas_message(config: ConfigKey, text: str, why: str) -> None:
     assert config.problem(text) == f"Invalid value {text} for configuration q: {why}"
 
 
-def test_no_value_is_none():
+def test_no_value_is_none() -> None:
     assert key(LONG).problem(None) == "Null value not supported for : q"
 
 
-def test_a_list_has_elements():
+def test_a_list_has_elements() -> None:
     assert split_list(" a ,b,, c") == ["a", "b", "", "c"]
     assert split_list("  ") == []
 
 
-def test_a_resources_own_value_beats_the_default():
+def test_a_resources_own_value_beats_the_default() -> None:
     resources = Resources({"t": {RATE: "5"}, DEFAULT_RESOURCE: {RATE: "7", FLAG: "true"}})
     assert resources.number(TOPIC, "t", RATE) == 5.0
     assert resources.number(TOPIC, "other", RATE) == 7.0
@@ -97,12 +110,12 @@ def test_a_resources_own_value_beats_the_default():
     assert resources.configured(TOPIC, "q") == {}
 
 
-def test_a_config_that_is_not_set_has_no_value():
+def test_a_config_that_is_not_set_has_no_value() -> None:
     assert NO_RESOURCES.number(TOPIC, "t", RATE) is None
     assert NO_RESOURCES.text(BROKER, "1", RATE) is None
 
 
-def test_topics_and_brokers_do_not_meet():
+def test_topics_and_brokers_do_not_meet() -> None:
     resources = Resources({"1": {RATE: "5"}}, {"1": {RATE: "6"}, DEFAULT_RESOURCE: {FLAG: "false"}})
     assert resources.number(TOPIC, "1", RATE) == 5.0
     assert resources.number(BROKER, "1", RATE) == 6.0
@@ -112,7 +125,7 @@ def test_topics_and_brokers_do_not_meet():
 
 
 @pytest.mark.parametrize(("resource", "other"), [(TOPIC, BROKER), (BROKER, TOPIC)])
-def test_a_change_makes_others_and_leaves_these(resource, other):
+def test_a_change_makes_others_and_leaves_these(resource: str, other: str) -> None:
     old = Resources().with_changes(resource, {"1": {RATE: "5", FLAG: "true"}, "2": {RATE: "6"}})
     old = old.with_changes(other, {"1": {RATE: "50"}})
     new = old.with_changes(resource, {"1": {RATE: None, FLAG: "false"}, "2": {RATE: None}, "3": {RATE: "8"}})
@@ -122,7 +135,7 @@ def test_a_change_makes_others_and_leaves_these(resource, other):
     assert new.all(other) == {"1": {RATE: "50"}}
 
 
-def test_what_they_were_made_from_may_change():
+def test_what_they_were_made_from_may_change() -> None:
     values = {RATE: "5"}
     topics = {"t": values}
     resources = Resources(topics)

@@ -16,7 +16,7 @@ SHORT = RateRule(burst_seconds=1.0, max_throttle_seconds=2.0)
 SHORT_WINDOW = RateRule(max_throttle_seconds=2.0)
 
 
-def bucket(rule=PACE, limit=1000.0):
+def bucket(rule: RateRule = PACE, limit: float = 1000.0) -> Bucket:
     return Bucket(quota="producer_byte_rate", user="u", limit=limit, rule=rule, now=10.0)
 
 
@@ -42,18 +42,18 @@ WAITS = [
 
 
 @pytest.mark.parametrize(("rule", "size", "wait"), WAITS)
-def test_the_rule_decides_the_wait(rule, size, wait):
+def test_the_rule_decides_the_wait(rule: RateRule, size: int, wait: float) -> None:
     assert bucket(rule).record(size, 10.0) == pytest.approx(wait)
 
 
 @pytest.mark.parametrize("rule", [PACE, WINDOW])
-def test_the_shown_rate_is_kafkas_whatever_limits(rule):
+def test_the_shown_rate_is_kafkas_whatever_limits(rule: RateRule) -> None:
     used = bucket(rule)
     used.record(500, 10.0)
     assert used.state(10.0).rate == pytest.approx(50.0)
 
 
-def test_state_has_every_value():
+def test_state_has_every_value() -> None:
     used = bucket()
     used.count_throttle(2.0, 1, 22.0)
     used.count_throttle(0.5, 1, 21.5)
@@ -67,7 +67,7 @@ def test_state_has_every_value():
 
 
 @pytest.mark.parametrize("rule", [PACE, WINDOW])
-def test_a_lower_limit_throttles_at_once_for_what_was_used_before(rule):
+def test_a_lower_limit_throttles_at_once_for_what_was_used_before(rule: RateRule) -> None:
     used = bucket(rule)
     used.record(1000, 10.0)
     used.configure(10.0, rule, 10.0)
@@ -77,7 +77,7 @@ def test_a_lower_limit_throttles_at_once_for_what_was_used_before(rule):
     assert used.record(0, 10.0) > 90.0
 
 
-def test_a_debt_stays_and_is_paid_at_the_new_limit():
+def test_a_debt_stays_and_is_paid_at_the_new_limit() -> None:
     used = bucket()
     used.record(2000, 10.0)
     used.configure(500.0, PACE, 10.0)
@@ -85,7 +85,7 @@ def test_a_debt_stays_and_is_paid_at_the_new_limit():
 
 
 @pytest.mark.parametrize("rule", [PACE, WINDOW])
-def test_a_limit_that_goes_and_comes_back_finds_the_history(rule):
+def test_a_limit_that_goes_and_comes_back_finds_the_history(rule: RateRule) -> None:
     used = bucket(rule)
     before = used.record(20_000, 10.0)
     assert before > 0
@@ -95,14 +95,14 @@ def test_a_limit_that_goes_and_comes_back_finds_the_history(rule):
     assert used.record(0, 11.0) > 0
 
 
-def test_from_pace_to_window_the_rate_carries_over():
+def test_from_pace_to_window_the_rate_carries_over() -> None:
     used = bucket()
     used.record(20_000, 10.0)
     used.configure(1000.0, WINDOW, 10.0)
     assert used.record(0, 10.0) == pytest.approx(10.0)
 
 
-def test_from_window_to_pace_starts_without_debt():
+def test_from_window_to_pace_starts_without_debt() -> None:
     used = bucket(WINDOW)
     used.record(20_000, 10.0)
     used.configure(1000.0, PACE, 10.0)
@@ -110,7 +110,7 @@ def test_from_window_to_pace_starts_without_debt():
     assert used.record(1000, 10.0) == pytest.approx(1.0)
 
 
-def test_another_window_starts_the_rate_anew():
+def test_another_window_starts_the_rate_anew() -> None:
     used = bucket(WINDOW)
     used.record(20_000, 10.0)
     used.configure(1000.0, RateRule(window=RateWindow(3, 1.0)), 10.0)
@@ -118,7 +118,7 @@ def test_another_window_starts_the_rate_anew():
     assert used.record(3000, 10.0) == pytest.approx(1.0)
 
 
-def test_idle_after_an_hour_without_a_record():
+def test_idle_after_an_hour_without_a_record() -> None:
     used = bucket()
     assert not used.idle(10.0 + IDLE_SECONDS - 0.001)
     assert used.idle(10.0 + IDLE_SECONDS)
@@ -133,7 +133,7 @@ CUT_SHORT = [(SHORT, 21_000), (SHORT_WINDOW, 30_000)]
 
 
 @pytest.mark.parametrize(("rule", "size"), CUT_SHORT)
-def test_the_part_beyond_the_longest_wait_stays_as_debt(rule, size):
+def test_the_part_beyond_the_longest_wait_stays_as_debt(rule: RateRule, size: int) -> None:
     used = bucket(rule)
     waited = 10.0
     for _ in range(10):
@@ -143,7 +143,7 @@ def test_the_part_beyond_the_longest_wait_stays_as_debt(rule, size):
 
 
 @pytest.mark.parametrize(("rule", "size"), CUT_SHORT)
-def test_a_debt_is_paid_at_the_new_limit(rule, size):
+def test_a_debt_is_paid_at_the_new_limit(rule: RateRule, size: int) -> None:
     used = bucket(rule)
     used.record(size, 10.0)
     used.configure(10_000.0, rule, 12.0)
@@ -151,7 +151,7 @@ def test_a_debt_is_paid_at_the_new_limit(rule, size):
 
 
 @pytest.mark.parametrize(("rule", "size"), CUT_SHORT)
-def test_a_debt_grows_by_what_is_used_in_it(rule, size):
+def test_a_debt_grows_by_what_is_used_in_it(rule: RateRule, size: int) -> None:
     used = bucket(rule)
     used.record(size, 10.0)
     used.record(3000, 12.0)
@@ -159,14 +159,14 @@ def test_a_debt_grows_by_what_is_used_in_it(rule, size):
     assert used.record(0, 32.5) == pytest.approx(0.5)
 
 
-def test_a_wait_that_is_not_cut_short_leaves_the_window_its_own_memory():
+def test_a_wait_that_is_not_cut_short_leaves_the_window_its_own_memory() -> None:
     used = bucket(SHORT_WINDOW)
     assert used.record(11_500, 10.0) == pytest.approx(1.5)
     assert used.record(0, 10.5) == pytest.approx(1.0)
     assert used.record(0, 22.0) == 0.0
 
 
-def test_no_more_debt_is_remembered_than_the_rule_says():
+def test_no_more_debt_is_remembered_than_the_rule_says() -> None:
     used = bucket(RateRule(burst_seconds=1.0, max_throttle_seconds=2.0, max_debt_seconds=5.0))
     for _ in range(100):
         assert used.record(50_000, 10.0) == 2.0
@@ -174,7 +174,7 @@ def test_no_more_debt_is_remembered_than_the_rule_says():
     assert used.record(0, 15.0) == pytest.approx(0.0)
 
 
-def test_an_observed_debt_is_paid_at_once():
+def test_an_observed_debt_is_paid_at_once() -> None:
     used = bucket(OBSERVED)
     used.record(1000, 10.0)
     for _ in range(100):
@@ -183,7 +183,7 @@ def test_an_observed_debt_is_paid_at_once():
     assert used.record(500, 10.5) == pytest.approx(0.0)
 
 
-def test_observing_forgives_what_was_owed():
+def test_observing_forgives_what_was_owed() -> None:
     used = bucket(SHORT_WINDOW)
     used.record(90_000, 10.0)
     used.configure(1000.0, OBSERVED_WINDOW, 10.0)
@@ -191,7 +191,7 @@ def test_observing_forgives_what_was_owed():
 
 
 @pytest.mark.parametrize("rule", [OBSERVED, OBSERVED_WINDOW])
-def test_observed_waits_count_as_if_one_client_had_waited(rule):
+def test_observed_waits_count_as_if_one_client_had_waited(rule: RateRule) -> None:
     """At ten times the quota a client would be waiting nine tenths of the time, or nearly always."""
     used = bucket(rule)
     longest = 0.0
@@ -205,7 +205,7 @@ def test_observed_waits_count_as_if_one_client_had_waited(rule):
     assert 15.0 < used.throttle_seconds < 20.0 + longest
 
 
-def test_an_observed_wait_counts_as_far_as_it_goes_beyond_the_one_before():
+def test_an_observed_wait_counts_as_far_as_it_goes_beyond_the_one_before() -> None:
     used = bucket(OBSERVED)
     for seconds, now in [(2.0, 10.0), (2.0, 11.0), (0.5, 11.0), (1.0, 20.0)]:
         used.count_observed(seconds, now)
@@ -213,11 +213,11 @@ def test_an_observed_wait_counts_as_far_as_it_goes_beyond_the_one_before():
     assert (state.throttled_requests, state.throttle_seconds, state.throttled_until) == (4, 4.0, 21.0)
 
 
-def connections(count):
+def connections(count: int) -> list[Identity]:
     return [Identity("u", "c", "127.0.0.1") for _ in range(count)]
 
 
-def test_each_connection_waits_for_its_own_part_of_a_debt():
+def test_each_connection_waits_for_its_own_part_of_a_debt() -> None:
     large, small = connections(2)
     used = bucket()
     assert used.record(11_000, 10.0, large) == pytest.approx(10.0)
@@ -226,7 +226,7 @@ def test_each_connection_waits_for_its_own_part_of_a_debt():
     assert used.record(0, 11.0) == pytest.approx(9.2)
 
 
-def test_use_within_the_tokens_is_no_debt():
+def test_use_within_the_tokens_is_no_debt() -> None:
     one, other = connections(2)
     used = bucket()
     assert used.record(1500, 10.0, one) == pytest.approx(0.5)
@@ -235,7 +235,7 @@ def test_use_within_the_tokens_is_no_debt():
     assert used.record(500, 12.0, other) == pytest.approx(0.5)
 
 
-def test_without_a_debt_no_share_is_left():
+def test_without_a_debt_no_share_is_left() -> None:
     """What a connection owed is forgotten with the debt, whatever rounding left of it."""
     one, other = connections(2)
     used = bucket()
@@ -246,7 +246,7 @@ def test_without_a_debt_no_share_is_left():
     assert used.record(500, 13.5, one) == pytest.approx(1.0)
 
 
-def test_debts_of_connections_are_paid_at_the_new_limit():
+def test_debts_of_connections_are_paid_at_the_new_limit() -> None:
     large, small = connections(2)
     used = bucket()
     used.record(11_000, 10.0, large)
@@ -257,7 +257,7 @@ def test_debts_of_connections_are_paid_at_the_new_limit():
 
 
 @pytest.mark.parametrize("rule", [OBSERVED, WINDOW])
-def test_another_rule_forgets_whose_debt_it_was(rule):
+def test_another_rule_forgets_whose_debt_it_was(rule: RateRule) -> None:
     (one,) = connections(1)
     used = bucket()
     used.record(3000, 10.0, one)
@@ -267,7 +267,7 @@ def test_another_rule_forgets_whose_debt_it_was(rule):
     assert used.record(1500, 11.0, one) == pytest.approx(0.5)
 
 
-def test_a_share_is_a_part_of_the_limit_until_it_changes():
+def test_a_share_is_a_part_of_the_limit_until_it_changes() -> None:
     bucket = Bucket(quota="q", limit=100.0, rule=RateRule(burst_seconds=1.0), now=0.0)
     bucket.share(0.25, 0.0)
     assert (bucket.limit, bucket.whole_limit) == (25.0, 100.0)
@@ -279,14 +279,14 @@ def test_a_share_is_a_part_of_the_limit_until_it_changes():
     assert (bucket.state(0.0).limit, bucket.state(0.0).share) == (200.0, 100.0)
 
 
-def test_a_bucket_without_a_limit_has_no_share():
+def test_a_bucket_without_a_limit_has_no_share() -> None:
     bucket = Bucket(quota="q", limit=100.0, rule=RateRule(), now=0.0)
     bucket.configure(UNLIMITED, RateRule(), 0.0)
     bucket.share(0.5, 0.0)
     assert bucket.limit == UNLIMITED
 
 
-def test_used_counts_what_was_not_given_back():
+def test_used_counts_what_was_not_given_back() -> None:
     bucket = Bucket(quota="q", limit=100.0, rule=RateRule(burst_seconds=1.0), now=0.0)
     bucket.record(150.0, 0.0)
     bucket.give_back(20.0, 0.0)
@@ -298,7 +298,7 @@ REPAYS = RateRule(repays=True)
 
 
 @pytest.mark.parametrize("size", [8_000, 11_000, 16_000, 22_000, 40_000])
-def test_a_rule_that_repays_gives_no_more_than_the_limit(size):
+def test_a_rule_that_repays_gives_no_more_than_the_limit(size: int) -> None:
     """Kafka's rate forgets a use after 11 s: of 22,000 bytes at 1,000 per second it demands 12 s."""
     used, now, got = bucket(REPAYS), 10.0, 0
     while now < 1010.0:
@@ -309,13 +309,13 @@ def test_a_rule_that_repays_gives_no_more_than_the_limit(size):
     assert got <= 1000.0 * (1000.0 + 10.0) + size
 
 
-def test_a_rule_that_repays_waits_as_kafka_at_first():
+def test_a_rule_that_repays_waits_as_kafka_at_first() -> None:
     used = bucket(REPAYS)
     assert used.record(15_000, 10.0) == pytest.approx(5.0)
     assert used.record(1_000, 15.0) == pytest.approx(6.0)
 
 
-def test_what_is_given_back_need_not_be_repaid():
+def test_what_is_given_back_need_not_be_repaid() -> None:
     used = bucket(REPAYS)
     used.record(15_000, 10.0)
     used.give_back(15_000, 10.0)
@@ -323,7 +323,7 @@ def test_what_is_given_back_need_not_be_repaid():
     assert used.record(10_000, 10.0) == 0.0
 
 
-def test_what_must_be_repaid_follows_the_limit():
+def test_what_must_be_repaid_follows_the_limit() -> None:
     used = bucket(REPAYS)
     used.record(40_000, 10.0)
     used.configure(2000.0, REPAYS, 10.0)
@@ -332,20 +332,20 @@ def test_what_must_be_repaid_follows_the_limit():
     assert used.allowance is None
 
 
-def test_a_bucket_is_as_new_when_everything_is_repaid():
+def test_a_bucket_is_as_new_when_everything_is_repaid() -> None:
     used = bucket(REPAYS)
     used.record(15_000, 10.0)
     assert [used.as_new(now) for now in (22.0, 24.0, 26.0)] == [False, False, True]
 
 
-def test_an_observed_bucket_need_not_repay():
+def test_an_observed_bucket_need_not_repay() -> None:
     used = bucket(RateRule(repays=True, mode=OBSERVE))
     used.record(40_000, 10.0)
     assert used.allowance is None
     assert used.wait(30.0) == 0.0
 
 
-def test_the_shown_rate_of_a_paced_bucket_is_that_of_its_single_uses():
+def test_the_shown_rate_of_a_paced_bucket_is_that_of_its_single_uses() -> None:
     """Although uses of the same sample are added to it as one."""
     random = Random(4)
     now = 10.0
@@ -368,7 +368,7 @@ def test_the_shown_rate_of_a_paced_bucket_is_that_of_its_single_uses():
 AVERAGES = RateRule(averages=True)
 
 
-def test_an_average_makes_no_client_wait():
+def test_an_average_makes_no_client_wait() -> None:
     used = bucket(AVERAGES)
     assert used.averaged
     assert used.record(50_000, 10.0, Identity("u", "c", "127.0.0.1")) == 0.0
@@ -382,7 +382,7 @@ def test_an_average_makes_no_client_wait():
 
 
 @pytest.mark.parametrize("rule", [PACE, WINDOW, REPAYS])
-def test_each_rule_has_one_limiter(rule):
+def test_each_rule_has_one_limiter(rule: RateRule) -> None:
     used = bucket(AVERAGES)
     used.configure(1000.0, rule, 10.0)
     assert (used.averaged, used.tokens is not None) == (False, rule.paced)
@@ -393,7 +393,7 @@ def test_each_rule_has_one_limiter(rule):
     assert used.record(15_000, 10.0) == 0.0
 
 
-def test_forgotten_tokens_are_all_there_again():
+def test_forgotten_tokens_are_all_there_again() -> None:
     used = bucket()
     used.record(5000, 10.0)
     used.forget_tokens()

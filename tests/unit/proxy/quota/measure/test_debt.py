@@ -11,7 +11,7 @@ WINDOW = RateRule()
 WHO = Identity("u", "c", "127.0.0.1")
 
 
-def owing(rule):
+def owing(rule: RateRule) -> tuple[Bucket, Debt]:
     """A connection owes a bucket of 1000 B/s 20 seconds, from 10.0 on."""
     bucket = Bucket(quota="producer_byte_rate", limit=1000.0, rule=rule, now=10.0)
     seconds = bucket.record(21_000 if rule is PACE else 30_000, 10.0, WHO)
@@ -23,7 +23,7 @@ both = pytest.mark.parametrize("rule", [PACE, WINDOW])
 
 
 @both
-def test_a_debt_stands_until_it_is_paid(rule):
+def test_a_debt_stands_until_it_is_paid(rule: RateRule) -> None:
     _, debt = owing(rule)
     for now in (10.0, 15.0, 25.0, 29.9):
         assert debt.review(now) == pytest.approx(30.0)
@@ -32,7 +32,7 @@ def test_a_debt_stands_until_it_is_paid(rule):
 
 @both
 @pytest.mark.parametrize(("limit", "until"), [(2000.0, 20.0), (500.0, 50.0), (1e9, 10.0)])
-def test_another_limit_changes_the_rest(rule, limit, until):
+def test_another_limit_changes_the_rest(rule: RateRule, limit: float, until: float) -> None:
     bucket, debt = owing(rule)
     bucket.configure(limit, rule, 10.0)
     assert debt.review(10.0) == pytest.approx(until, abs=0.001)
@@ -40,20 +40,20 @@ def test_another_limit_changes_the_rest(rule, limit, until):
 
 
 @both
-def test_without_a_limit_nothing_is_owed(rule):
+def test_without_a_limit_nothing_is_owed(rule: RateRule) -> None:
     bucket, debt = owing(rule)
     bucket.configure(UNLIMITED, rule, 12.0)
     assert debt.review(12.0) == 12.0
 
 
 @both
-def test_an_observed_bucket_is_owed_nothing(rule):
+def test_an_observed_bucket_is_owed_nothing(rule: RateRule) -> None:
     bucket, debt = owing(rule)
     bucket.configure(1000.0, RateRule(burst_seconds=rule.burst_seconds, mode=OBSERVE), 12.0)
     assert debt.review(12.0) == 12.0
 
 
-def test_nobody_owes_more_than_the_bucket_does():
+def test_nobody_owes_more_than_the_bucket_does() -> None:
     bucket, debt = owing(PACE)
     bucket.record(-15_000, 10.0)
     assert debt.review(10.0) == pytest.approx(15.0)

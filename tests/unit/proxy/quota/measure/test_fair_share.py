@@ -6,11 +6,11 @@ from proxy.quota.measure.fair_share import FairShare
 RATE = 100.0
 
 
-def connections(count):
+def connections(count: int) -> list[Identity]:
     return [Identity("u", "c", "127.0.0.1") for _ in range(count)]
 
 
-def test_one_alone_waits_for_its_own_debt():
+def test_one_alone_waits_for_its_own_debt() -> None:
     (one,) = connections(1)
     shares = FairShare(10.0)
     assert shares.owe(one, 50.0, RATE, 10.0) == pytest.approx(0.5)
@@ -18,13 +18,13 @@ def test_one_alone_waits_for_its_own_debt():
     assert shares.owe(one, 50.0, RATE, 11.0) == pytest.approx(0.5)
 
 
-def test_equal_debts_are_paid_together():
+def test_equal_debts_are_paid_together() -> None:
     shares = FairShare(10.0)
     waits = [shares.owe(one, 50.0, RATE, 10.0) for one in connections(4)]
     assert waits == pytest.approx([0.5, 1.0, 1.5, 2.0])
 
 
-def test_a_new_connection_waits_for_the_whole_debt():
+def test_a_new_connection_waits_for_the_whole_debt() -> None:
     large, small, late = connections(3)
     shares = FairShare(10.0)
     assert shares.owe(large, 1000.0, RATE, 10.0) == pytest.approx(10.0)
@@ -32,7 +32,7 @@ def test_a_new_connection_waits_for_the_whole_debt():
     assert shares.owe(late, 10.0, RATE, 11.0) == pytest.approx(9.2)
 
 
-def test_then_a_small_debt_does_not_wait_for_a_large_one():
+def test_then_a_small_debt_does_not_wait_for_a_large_one() -> None:
     large, small = connections(2)
     shares = FairShare(10.0)
     shares.owe(large, 1000.0, RATE, 10.0)
@@ -43,7 +43,7 @@ def test_then_a_small_debt_does_not_wait_for_a_large_one():
     assert shares.owe(large, 0.0, RATE, 11.3) == pytest.approx(9.1)
 
 
-def test_what_one_does_not_need_goes_to_the_others():
+def test_what_one_does_not_need_goes_to_the_others() -> None:
     large, small = connections(2)
     shares = FairShare(0.0)
     shares.owe(large, 100.0, RATE, 0.0)
@@ -52,7 +52,7 @@ def test_what_one_does_not_need_goes_to_the_others():
     assert shares.owe(small, 0.0, RATE, 0.5) == pytest.approx(0.0)
 
 
-def test_a_connection_that_has_waited_owes_nothing():
+def test_a_connection_that_has_waited_owes_nothing() -> None:
     one, other = connections(2)
     shares = FairShare(0.0)
     shares.owe(one, 30.0, RATE, 0.0)
@@ -61,7 +61,7 @@ def test_a_connection_that_has_waited_owes_nothing():
     assert shares.owe(other, 0.0, RATE, 1.1) == pytest.approx(0.0)
 
 
-def test_a_clock_that_goes_back_pays_nothing():
+def test_a_clock_that_goes_back_pays_nothing() -> None:
     (one,) = connections(1)
     shares = FairShare(10.0)
     shares.owe(one, 50.0, RATE, 10.0)
@@ -69,7 +69,7 @@ def test_a_clock_that_goes_back_pays_nothing():
     assert shares.owe(one, 0.0, RATE, 10.1) == pytest.approx(0.4)
 
 
-def test_until_a_change_of_the_rate_the_old_one_paid():
+def test_until_a_change_of_the_rate_the_old_one_paid() -> None:
     (one,) = connections(1)
     shares = FairShare(0.0)
     shares.owe(one, 100.0, RATE, 0.0)
@@ -77,7 +77,7 @@ def test_until_a_change_of_the_rate_the_old_one_paid():
     assert shares.owe(one, 0.0, 10.0, 0.5) == pytest.approx(5.0)
 
 
-def test_connections_that_come_and_go_leave_nothing_behind():
+def test_connections_that_come_and_go_leave_nothing_behind() -> None:
     last = Identity("u", "c", "127.0.0.1")
     shares = FairShare(0.0)
     shares.owe(last, 1e9, RATE, 0.0)
@@ -86,7 +86,7 @@ def test_connections_that_come_and_go_leave_nothing_behind():
     assert len(shares._end_of) < 2000
 
 
-def test_what_is_given_back_pays_the_debts_of_others():
+def test_what_is_given_back_pays_the_debts_of_others() -> None:
     leaving, staying = connections(2)
     shares = FairShare(10.0)
     shares.owe(leaving, 50.0, RATE, 10.0)
@@ -95,7 +95,7 @@ def test_what_is_given_back_pays_the_debts_of_others():
     assert shares.owe(staying, 10.0, RATE, 10.5) == pytest.approx(0.1)
 
 
-def test_a_paid_debt_that_is_given_back_pays_those_of_others():
+def test_a_paid_debt_that_is_given_back_pays_those_of_others() -> None:
     leaving, staying = connections(2)
     shares = FairShare(10.0)
     shares.owe(leaving, 20.0, RATE, 10.0)

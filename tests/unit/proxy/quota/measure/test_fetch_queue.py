@@ -3,13 +3,13 @@ import pytest
 from proxy.quota.measure.fetch_queue import COUNTED_AT_MOST, HOLD_SECONDS, FetchQueue, Ticket
 
 
-def ticket(size=10.0, start=0.0):
+def ticket(size: float = 10.0, start: float = 0.0) -> Ticket:
     made = Ticket(FetchQueue(), start)
     made.size = size
     return made
 
 
-def test_a_reservation_ends_with_its_response_or_after_its_time():
+def test_a_reservation_ends_with_its_response_or_after_its_time() -> None:
     queue = FetchQueue()
     first, second = ticket(10.0), ticket(5.0)
     queue.grant(first, 1.0)
@@ -22,7 +22,7 @@ def test_a_reservation_ends_with_its_response_or_after_its_time():
     assert queue.end(second) == 0.0
 
 
-def test_reservations_end_in_any_order():
+def test_reservations_end_in_any_order() -> None:
     queue = FetchQueue()
     tickets = [ticket(float(1 << number)) for number in range(5)]
     for one in tickets:
@@ -37,7 +37,7 @@ def test_reservations_end_in_any_order():
     assert queue.reserved(1.0) == 8.0
 
 
-def test_the_line_is_ordered_by_what_connections_have_got():
+def test_the_line_is_ordered_by_what_connections_have_got() -> None:
     queue = FetchQueue()
     large, small = ticket(10.0, start=100.0), ticket(3.0, start=50.0)
     queue.wait(large, 9.0)
@@ -50,7 +50,7 @@ def test_the_line_is_ordered_by_what_connections_have_got():
     assert (queue.ahead(large, 0.0), queue.waiting) == (0.0, 1)
 
 
-def test_connections_without_records_so_far_count_as_one_fetch_before_others():
+def test_connections_without_records_so_far_count_as_one_fetch_before_others() -> None:
     queue = FetchQueue()
     reader, other = ticket(10.0), ticket(7.0)
     for each in (reader, other):
@@ -67,7 +67,7 @@ def test_connections_without_records_so_far_count_as_one_fetch_before_others():
     assert queue.before(other, 0.0) == 7.0
 
 
-def test_who_does_not_come_back_loses_the_place():
+def test_who_does_not_come_back_loses_the_place() -> None:
     queue = FetchQueue()
     first, second = ticket(10.0), ticket(10.0)
     queue.wait(first, 1.0)
@@ -77,7 +77,7 @@ def test_who_does_not_come_back_loses_the_place():
     assert queue.waiting == 1
 
 
-def test_a_newcomer_goes_to_the_end_of_the_line():
+def test_a_newcomer_goes_to_the_end_of_the_line() -> None:
     queue = FetchQueue()
     queue.wait(ticket(10.0, start=500.0), 9.0)
     queue.wait(ticket(10.0, start=100.0), 9.0)
@@ -86,7 +86,7 @@ def test_a_newcomer_goes_to_the_end_of_the_line():
     assert queue.ahead(newcomer, 0.0) == 20.0
 
 
-def test_who_was_idle_gains_nothing_by_it():
+def test_who_was_idle_gains_nothing_by_it() -> None:
     """It begins where the others are, and not where it was."""
     queue = FetchQueue()
     idle, busy = ticket(1.0, start=0.0), ticket(1.0, start=1000.0)
@@ -95,7 +95,7 @@ def test_who_was_idle_gains_nothing_by_it():
     assert idle.start == 1000.0
 
 
-def test_the_next_fetch_begins_where_the_last_one_ended():
+def test_the_next_fetch_begins_where_the_last_one_ended() -> None:
     queue = FetchQueue()
     first = ticket(10.0, start=40.0)
     queue.renew(first, 300, 300)
@@ -104,7 +104,7 @@ def test_the_next_fetch_begins_where_the_last_one_ended():
     assert (first.size, first.start) == (200.0, 340.0), "nothing was delivered"
 
 
-def test_the_next_fetch_has_neither_the_place_nor_the_reservation_of_the_last_one():
+def test_the_next_fetch_has_neither_the_place_nor_the_reservation_of_the_last_one() -> None:
     queue = FetchQueue()
     first, waiting = ticket(10.0), ticket(20.0)
     queue.grant(first, 0.0)
@@ -116,7 +116,7 @@ def test_the_next_fetch_has_neither_the_place_nor_the_reservation_of_the_last_on
     assert (first.granted, waiting.in_line) == (False, False)
 
 
-def test_a_long_line_is_estimated():
+def test_a_long_line_is_estimated() -> None:
     queue = FetchQueue()
     many = [ticket(2.0) for _ in range(10 * COUNTED_AT_MOST)]
     for one in many:
@@ -125,7 +125,7 @@ def test_a_long_line_is_estimated():
     assert queue.ahead(many[1], 0.0) == 2.0
 
 
-def test_first_responses_are_averaged_from_what_was_assumed():
+def test_first_responses_are_averaged_from_what_was_assumed() -> None:
     queue = FetchQueue()
     for _ in range(50):
         queue.first_response(100.0, 5000.0)

@@ -19,11 +19,11 @@ LIMIT = 1000.0
 PACED = RateRule(burst_seconds=1.0)
 
 
-def bucket(rule=PACED, limit=LIMIT):
+def bucket(rule: RateRule = PACED, limit: float = LIMIT) -> Bucket:
     return Bucket(quota="consumer_byte_rate", user="u", limit=limit, rule=rule, now=0.0)
 
 
-def test_by_windows_the_rest_of_the_window_is_left():
+def test_by_windows_the_rest_of_the_window_is_left() -> None:
     by_window = bucket(RateRule())
     assert tokens_left(by_window, 0.0) == 10_000.0
     by_window.record(4000, 0.0)
@@ -32,7 +32,7 @@ def test_by_windows_the_rest_of_the_window_is_left():
     assert tokens_left(by_window, 0.0) == pytest.approx(-2000.0)
 
 
-def test_a_bucket_is_free_if_nobody_has_reserved_or_waits():
+def test_a_bucket_is_free_if_nobody_has_reserved_or_waits() -> None:
     one = bucket()
     assert free(one, 0.0)
     one.record(980, 0.0)
@@ -47,18 +47,18 @@ def test_a_bucket_is_free_if_nobody_has_reserved_or_waits():
     assert free(one, 0.0)
 
 
-def test_a_bucket_has_one_queue():
+def test_a_bucket_has_one_queue() -> None:
     one = bucket()
     assert queue_of(one) is queue_of(one) is one.fetch_queue
 
 
-def test_observed_and_unlimited_buckets_are_not_enforced():
+def test_observed_and_unlimited_buckets_are_not_enforced() -> None:
     assert enforced(bucket())
     assert not enforced(bucket(limit=UNLIMITED))
     assert not enforced(bucket(RateRule(burst_seconds=1.0, mode=OBSERVE)))
 
 
-def test_a_first_fetch_is_expected_to_bring_what_others_brought():
+def test_a_first_fetch_is_expected_to_bring_what_others_brought() -> None:
     one = bucket()
     queue = queue_of(one)
     assert first_fetch_bytes(one, queue) == LIMIT * FIRST_FETCH_SECONDS
@@ -76,5 +76,7 @@ BROUGHT = [
 
 
 @pytest.mark.parametrize(("left", "expected", "most"), BROUGHT)
-def test_a_fetch_may_bring_the_tokens_but_no_more_than_its_share(left, expected, most):
+def test_a_fetch_may_bring_the_tokens_but_no_more_than_its_share(
+    left: float, expected: float, most: float
+) -> None:
     assert most_bytes(left, expected, LIMIT) == most

@@ -26,13 +26,13 @@ SAMPLED = RateRule()
         RateRule(burst_seconds=1.0, mode=OBSERVE),
     ],
 )
-def test_rules_differ_in_every_part(rule, other):
+def test_rules_differ_in_every_part(rule: RateRule, other: RateRule) -> None:
     assert rule.same(rule)
     assert not rule.same(other)
     assert not other.same(rule)
 
 
-def test_an_observed_rule_remembers_no_debt_and_has_none_repaid():
+def test_an_observed_rule_remembers_no_debt_and_has_none_repaid() -> None:
     rule = RateRule(mode=OBSERVE, max_debt_seconds=5.0, repays=True)
     assert (rule.observed, rule.max_debt_seconds, rule.repays) == (True, 0.0, False)
 
@@ -46,12 +46,12 @@ def test_an_observed_rule_remembers_no_debt_and_has_none_repaid():
         (RateRule(burst_seconds=1.0, averages=True), False),
     ],
 )
-def test_tokens_limit_if_there_is_a_burst(rule, paced):
+def test_tokens_limit_if_there_is_a_burst(rule: RateRule, paced: bool) -> None:
     assert rule.paced == paced
 
 
 @pytest.mark.parametrize(("algorithm", "burst_seconds"), [(PACE, 2.0), (WINDOW, 0.0)])
-def test_the_rule_of_a_byte_rate_is_the_configured_algorithm(algorithm, burst_seconds):
+def test_the_rule_of_a_byte_rate_is_the_configured_algorithm(algorithm: str, burst_seconds: float) -> None:
     settings = enforcement(
         algorithm=algorithm, burst_seconds=2.0, samples=3, modes={KEY: OBSERVE}, max_throttle_seconds=5.0
     )

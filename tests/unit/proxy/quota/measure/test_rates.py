@@ -1,6 +1,7 @@
 """A table per rule; the numbers are worked out by hand from Kafka's formulas."""
 
 import math
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -12,22 +13,23 @@ EVERY_RATE = [
     pytest.param(lambda: SimpleRate(11, 1), id="SimpleRate"),
     pytest.param(EwmaRate, id="EwmaRate"),
 ]
+MakeRate = Callable[[], TokenBucket | SampledRate | SimpleRate | EwmaRate]
 FILLED = [(float(second), 1000) for second in range(11)]
 """A thousand in each of eleven seconds: eleven samples."""
 
 
-def ids(table):
-    return [row[0] for row in table]
+def ids(table: Sequence[tuple[object, ...]]) -> list[str]:
+    return [str(row[0]) for row in table]
 
 
 @pytest.mark.parametrize("make", EVERY_RATE)
-def test_nothing_recorded_is_within_every_limit(make):
+def test_nothing_recorded_is_within_every_limit(make: MakeRate) -> None:
     assert make().throttle_seconds(10.0, 5.0) == 0.0
     assert make().measure(5.0) == (10.0 if make is EVERY_RATE[0].values[0] else 0.0)
 
 
 @pytest.mark.parametrize("make", EVERY_RATE)
-def test_a_time_before_the_latest_counts_as_the_latest(make):
+def test_a_time_before_the_latest_counts_as_the_latest(make: MakeRate) -> None:
     straight, bent = make(), make()
     for rate in (straight, bent):
         rate.record(40, 100.0)
@@ -41,7 +43,7 @@ def test_a_time_before_the_latest_counts_as_the_latest(make):
 
 @pytest.mark.parametrize("make", EVERY_RATE)
 @pytest.mark.parametrize("origin", [-50.0, 0.0, 1_700_000_000.0])
-def test_only_differences_of_time_matter(make, origin):
+def test_only_differences_of_time_matter(make: MakeRate, origin: float) -> None:
     here, there = make(), make()
     for at, value in [(0.0, 30), (0.25, 30), (1.5, 30), (7.0, 1), (13.0, 90)]:
         here.record(value, 1000.0 + at)
@@ -73,7 +75,9 @@ TOKENS = [
 
 
 @pytest.mark.parametrize(("name", "rate", "burst", "uses", "now", "tokens", "wait"), TOKENS, ids=ids(TOKENS))
-def test_token_bucket(name, rate, burst, uses, now, tokens, wait):
+def test_token_bucket(
+    name: str, rate: int, burst: int, uses: list[tuple[float, int]], now: float, tokens: float, wait: float
+) -> None:
     bucket = TokenBucket(rate, burst)
     for at, value in uses:
         bucket.record(value, at)
@@ -83,14 +87,14 @@ def test_token_bucket(name, rate, burst, uses, now, tokens, wait):
     assert bucket.take(1, now) == bucket.throttle_seconds(rate, now)
 
 
-def test_token_bucket_is_exact_on_whole_milliseconds():
+def test_token_bucket_is_exact_on_whole_milliseconds() -> None:
     bucket = TokenBucket(1000.0, 0.0)
     bucket.record(200, 1000.1)
     assert 1000.3 - 1000.1 < 0.2
     assert bucket.measure(1000.3) == 0.0
 
 
-def test_token_bucket_refills_at_the_old_rate_until_it_is_configured():
+def test_token_bucket_refills_at_the_old_rate_until_it_is_configured() -> None:
     bucket = TokenBucket(10.0, 100.0)
     bucket.record(150, 0.0)
     bucket.configure(1.0, 10.0, 2.0)
@@ -99,7 +103,9 @@ def test_token_bucket_refills_at_the_old_rate_until_it_is_configured():
 
 
 @pytest.mark.parametrize(("burst", "tokens"), [(10.0, 10.0), (100.0, 60.0), (1000.0, 60.0)])
-def test_token_bucket_clips_tokens_to_a_new_burst_and_never_rescales_them(burst, tokens):
+def test_token_bucket_clips_tokens_to_a_new_burst_and_never_rescales_them(
+    burst: float, tokens: float
+) -> None:
     bucket = TokenBucket(10.0, 100.0)
     bucket.record(40, 0.0)
     bucket.configure(10.0, burst, 0.0)
@@ -154,7 +160,16 @@ SAMPLED = [
 @pytest.mark.parametrize(
     ("name", "samples", "window", "uses", "now", "rate", "limit", "wait"), SAMPLED, ids=ids(SAMPLED)
 )
-def test_sampled_rate(name, samples, window, uses, now, rate, limit, wait):
+def test_sampled_rate(
+    name: str,
+    samples: int,
+    window: int,
+    uses: list[tuple[float, int]],
+    now: float,
+    rate: float,
+    limit: int,
+    wait: float,
+) -> None:
     sampled = SampledRate(samples, window)
     for at, value in uses:
         sampled.record(value, at)
@@ -162,14 +177,14 @@ def test_sampled_rate(name, samples, window, uses, now, rate, limit, wait):
     assert sampled.throttle_seconds(limit, now) == wait
 
 
-def test_sampled_rate_measured_before_its_first_use_starts_its_window_then():
+def test_sampled_rate_measured_before_its_first_use_starts_its_window_then() -> None:
     sampled = SampledRate(11, 1)
     sampled.measure(100.0)
     sampled.record(1050, 100.5)
     assert sampled.measure(100.5) == pytest.approx(100.0)
 
 
-def test_measuring_resets_old_samples_at_that_time():
+def test_measuring_resets_old_samples_at_that_time() -> None:
     sampled = SampledRate(2, 1)
     sampled.record(10, 0.0)
     assert sampled.measure(2.0) == 0.0
@@ -193,7 +208,16 @@ SIMPLE = [
 @pytest.mark.parametrize(
     ("name", "samples", "window", "uses", "now", "rate", "limit", "wait"), SIMPLE, ids=ids(SIMPLE)
 )
-def test_simple_rate(name, samples, window, uses, now, rate, limit, wait):
+def test_simple_rate(
+    name: str,
+    samples: int,
+    window: int,
+    uses: list[tuple[float, int]],
+    now: float,
+    rate: float,
+    limit: int,
+    wait: float,
+) -> None:
     simple = SimpleRate(samples, window)
     for at, value in uses:
         simple.record(value, at)
@@ -203,7 +227,9 @@ def test_simple_rate(name, samples, window, uses, now, rate, limit, wait):
 
 @pytest.mark.parametrize("rate", [SampledRate, SimpleRate])
 @pytest.mark.parametrize(("samples", "window"), [(0, 1.0), (-1, 1.0), (11, 0.0), (11, 0.0001), (11, -1.0)])
-def test_a_rate_over_nothing_is_rejected(rate, samples, window):
+def test_a_rate_over_nothing_is_rejected(
+    rate: type[SampledRate] | type[SimpleRate], samples: int, window: float
+) -> None:
     with pytest.raises(ValueError, match=rf"(samples|window_seconds) is ({samples}|{window});"):
         rate(samples, window)
 
@@ -225,14 +251,14 @@ AVERAGES = [
 
 
 @pytest.mark.parametrize(("name", "uses", "now", "rate"), AVERAGES, ids=ids(AVERAGES))
-def test_ewma_rate(name, uses, now, rate):
+def test_ewma_rate(name: str, uses: list[tuple[float, int]], now: float, rate: float) -> None:
     average = EwmaRate()
     for at, value in uses:
         average.record(value, at)
     assert average.measure(now) == pytest.approx(rate)
 
 
-def test_ewma_rate_with_other_times():
+def test_ewma_rate_with_other_times() -> None:
     average = EwmaRate(window_seconds=10.0, tick_seconds=1.0)
     average.record(100, 0.0)
     assert average.measure(1.0) == 100.0
@@ -251,7 +277,9 @@ AVERAGE_WAITS = [
 
 
 @pytest.mark.parametrize(("name", "uses", "limit", "now", "wait"), AVERAGE_WAITS, ids=ids(AVERAGE_WAITS))
-def test_ewma_rate_waits_for_the_tick_that_brings_it_back(name, uses, limit, now, wait):
+def test_ewma_rate_waits_for_the_tick_that_brings_it_back(
+    name: str, uses: list[tuple[float, int]], limit: float, now: float, wait: float
+) -> None:
     average = EwmaRate()
     for at, value in uses:
         average.record(value, at)
@@ -259,6 +287,6 @@ def test_ewma_rate_waits_for_the_tick_that_brings_it_back(name, uses, limit, now
 
 
 @pytest.mark.parametrize(("window", "tick"), [(0.0, 5.0), (-1.0, 5.0), (60.0, 0.0), (60.0, -5.0)])
-def test_an_average_over_nothing_is_rejected(window, tick):
+def test_an_average_over_nothing_is_rejected(window: float, tick: float) -> None:
     with pytest.raises(ValueError, match=rf"window_seconds is {window}, tick_seconds {tick};"):
         EwmaRate(window, tick)

@@ -12,20 +12,20 @@ REPAYS = RateRule(repays=True)
 LIMIT = 1000.0
 
 
-def window(rule):
+def window(rule: RateRule) -> WindowLimit:
     made = WindowLimit()
     made.configure(LIMIT, rule, 10.0)
     return made
 
 
-def test_a_wait_that_kafkas_rate_does_not_forget_is_its_own():
+def test_a_wait_that_kafkas_rate_does_not_forget_is_its_own() -> None:
     made = window(SHORT)
     assert made.record(500.0, 1.5, LIMIT, SHORT, 10.0) == 1.5
     assert made.wait(0.0, LIMIT, 10.0) == 0.0
     assert made.as_new(10.0)
 
 
-def test_a_longer_wait_is_remembered_until_its_end():
+def test_a_longer_wait_is_remembered_until_its_end() -> None:
     made = window(SHORT)
     assert made.record(5000.0, 5.0, LIMIT, SHORT, 10.0) == 5.0
     assert made.wait(0.0, LIMIT, 12.0) == pytest.approx(3.0)
@@ -34,7 +34,7 @@ def test_a_longer_wait_is_remembered_until_its_end():
     assert [made.as_new(now) for now in (14.9, 15.0)] == [False, True]
 
 
-def test_the_rest_of_a_wait_is_paid_at_a_new_limit():
+def test_the_rest_of_a_wait_is_paid_at_a_new_limit() -> None:
     made = window(SHORT)
     made.record(5000.0, 5.0, LIMIT, SHORT, 10.0)
     made.rescale(LIMIT, 2.0 * LIMIT, 11.0)
@@ -43,7 +43,7 @@ def test_the_rest_of_a_wait_is_paid_at_a_new_limit():
     assert made.wait(0.0, LIMIT, 11.0) == 0.0
 
 
-def test_an_allowance_is_repaid_if_the_rule_says_so():
+def test_an_allowance_is_repaid_if_the_rule_says_so() -> None:
     made = window(REPAYS)
     assert made.allowance is not None
     burst = made.allowance.burst
@@ -55,7 +55,7 @@ def test_an_allowance_is_repaid_if_the_rule_says_so():
     assert made.allowance is None
 
 
-def test_a_new_connection_of_a_known_user_has_others_ahead():
+def test_a_new_connection_of_a_known_user_has_others_ahead() -> None:
     one, same_user, stranger = (Identity(user, "c", "127.0.0.1") for user in ("u", "u", "v"))
     made = window(SHORT)
     assert made.ahead_seconds(one, 500.0, 1.5, LIMIT) == 0.0
@@ -67,7 +67,7 @@ def test_a_new_connection_of_a_known_user_has_others_ahead():
     assert made.ahead_seconds(another, 500.0, 1.0, LIMIT) == 0.0, "the bucket has been within its limit"
 
 
-def test_what_others_owe_is_inherited():
+def test_what_others_owe_is_inherited() -> None:
     made, other, third = window(REPAYS), window(REPAYS), window(REPAYS)
     for each in (other, third):
         each.record(15_000.0, 20.0, LIMIT, REPAYS, 10.0)

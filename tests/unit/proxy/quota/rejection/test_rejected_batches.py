@@ -18,21 +18,23 @@ ITEM = Item("orders", NO_ID, 0, 100)
 LAST = 2**31 - 1
 
 
-def numbered(sequence, records=10, epoch=0, producer_id=7):
+def numbered(sequence: int, records: int = 10, epoch: int = 0, producer_id: int = 7) -> ProducerBatch:
     return ProducerBatch(producer_id, epoch, sequence, records, 0, 0)
 
 
-def dated(timestamp, checksum):
+def dated(timestamp: int, checksum: int) -> ProducerBatch:
     return ProducerBatch(NO_PRODUCER_ID, -1, -1, 1, checksum, timestamp)
 
 
 class Partition:
     """What comes of the batches of one partition, in words."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.batches = RejectedBatches()
 
-    def judged(self, batch, over, now=0.0, who=WHO, item=ITEM):
+    def judged(
+        self, batch: ProducerBatch, over: bool, now: float = 0.0, who: Identity = WHO, item: Item = ITEM
+    ) -> str:
         if self.batches.gate_bucket(item, batch, who, now) is not None:
             return "behind"
         if over:
@@ -43,7 +45,7 @@ class Partition:
 
 
 @pytest.mark.parametrize("first", [0, 1000, LAST - 15])
-def test_later_batches_of_an_idempotent_producer_wait_for_the_rejected_one(first):
+def test_later_batches_of_an_idempotent_producer_wait_for_the_rejected_one(first: int) -> None:
     partition = Partition()
     a, b, c, d = (numbered((first + 10 * at) % 2**31) for at in range(4))
     assert [partition.judged(batch, over) for batch, over in ((a, True), (b, False), (c, False))] == [
@@ -58,7 +60,7 @@ def test_later_batches_of_an_idempotent_producer_wait_for_the_rejected_one(first
     assert not partition.batches.any
 
 
-def test_the_rejected_one_may_be_rejected_again():
+def test_the_rejected_one_may_be_rejected_again() -> None:
     partition = Partition()
     a, b = numbered(0), numbered(10)
     assert [partition.judged(a, True), partition.judged(b, True)] == ["rejected", "behind"]
@@ -67,7 +69,7 @@ def test_the_rejected_one_may_be_rejected_again():
     assert [partition.judged(b, False), partition.judged(numbered(20), False)] == ["on", "on"]
 
 
-def test_batches_before_the_rejected_one_are_forwarded():
+def test_batches_before_the_rejected_one_are_forwarded() -> None:
     partition = Partition()
     assert partition.judged(numbered(10), True) == "rejected"
     assert partition.judged(numbered(0), False) == "on"
@@ -77,14 +79,14 @@ def test_batches_before_the_rejected_one_are_forwarded():
     assert partition.judged(numbered(10), False) == "on"
 
 
-def test_a_new_epoch_begins_anew():
+def test_a_new_epoch_begins_anew() -> None:
     partition = Partition()
     partition.judged(numbered(10), True)
     assert partition.judged(numbered(20, epoch=1), False) == "on"
     assert not partition.batches.any
 
 
-def test_producers_and_partitions_do_not_wait_for_each_other():
+def test_producers_and_partitions_do_not_wait_for_each_other() -> None:
     partition = Partition()
     partition.judged(numbered(10), True)
     assert partition.judged(numbered(20, producer_id=8), False) == "on"
@@ -92,7 +94,7 @@ def test_producers_and_partitions_do_not_wait_for_each_other():
     assert partition.judged(numbered(20), False, who=OTHER) == "behind", "a producer may connect anew"
 
 
-def test_a_user_that_makes_up_the_producer_id_of_another_has_no_effect_on_its_batches():
+def test_a_user_that_makes_up_the_producer_id_of_another_has_no_effect_on_its_batches() -> None:
     partition = Partition()
     stranger = Identity("stranger", "c", "127.0.0.1")
     partition.judged(numbered(0), True, who=stranger)
@@ -102,14 +104,14 @@ def test_a_user_that_makes_up_the_producer_id_of_another_has_no_effect_on_its_ba
     assert partition.judged(numbered(30), False) == "behind"
 
 
-def test_a_gate_opens_at_its_deadline():
+def test_a_gate_opens_at_its_deadline() -> None:
     partition = Partition()
     partition.judged(numbered(10), True)
     assert partition.judged(numbered(20), False, IDEMPOTENT_SECONDS - 0.1) == "behind"
     assert partition.judged(numbered(20), False, IDEMPOTENT_SECONDS) == "on"
 
 
-def test_other_producers_batches_are_known_by_checksum_or_time():
+def test_other_producers_batches_are_known_by_checksum_or_time() -> None:
     partition = Partition()
     a, b = dated(100, 1), dated(105, 2)
     assert [partition.judged(a, True), partition.judged(b, False)] == ["rejected", "behind"]
@@ -130,14 +132,16 @@ def test_other_producers_batches_are_known_by_checksum_or_time():
     ],
     ids=["idempotent: the announced wait counts", "others: the mute counts"],
 )
-def test_a_gate_outlasts_its_producers_wait(first, later, seconds):
+def test_a_gate_outlasts_its_producers_wait(
+    first: ProducerBatch, later: ProducerBatch, seconds: float
+) -> None:
     batches = RejectedBatches()
     batches.reject(ITEM, first, WHO, BUCKET, throttle_seconds=9.0, mute_seconds=1.0, now=0.0)
     assert batches.gate_bucket(ITEM, later, WHO, seconds - 0.1) is BUCKET
     assert batches.gate_bucket(ITEM, later, WHO, seconds) is None
 
 
-def test_gates_end_at_their_deadline_and_are_bounded():
+def test_gates_end_at_their_deadline_and_are_bounded() -> None:
     batches = RejectedBatches()
     batches.reject(ITEM, numbered(0), WHO, BUCKET, throttle_seconds=0.0, mute_seconds=0.0, now=0.0)
     batches.forget(IDEMPOTENT_SECONDS - 1)

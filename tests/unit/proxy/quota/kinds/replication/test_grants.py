@@ -15,7 +15,7 @@ RATE = 1000.0
 class Fetch:
     """A fetch of replicas with these sizes of batches, throttled on both sides."""
 
-    def __init__(self, *batch_bytes):
+    def __init__(self, *batch_bytes: int) -> None:
         self.throttles = [Throttle(role, node_id) for role, node_id in ((LEADER, 1), (FOLLOWER, 2))]
         for throttle in self.throttles:
             throttle.configure(RATE, Limits({}), 0.0)
@@ -23,7 +23,7 @@ class Fetch:
         self.plan = FollowerPlan(self.items, [], None)
         self.grants = Grants(0.0)
 
-    def item(self, number, batch_bytes):
+    def item(self, number: int, batch_bytes: int) -> FetchItem:
         item = FetchItem("t", number, 2, Watermarks())
         item.max_bytes = 700
         replica = Replica((2, "t", number), 0.0)
@@ -32,11 +32,11 @@ class Fetch:
         item.state = replica
         return item
 
-    def left(self):
+    def left(self) -> list[float]:
         return [throttle.allowance(0.0) for throttle in self.throttles]
 
 
-def test_grants_are_whole_batches_within_the_clients_own_bound_and_are_reserved():
+def test_grants_are_whole_batches_within_the_clients_own_bound_and_are_reserved() -> None:
     fetch = Fetch(100, 0)
     fetch.grants.add(fetch.plan, fetch.items[0], 250.0, 0.0)
     fetch.grants.add(fetch.plan, fetch.items[1], 900.0, 0.0)
@@ -48,7 +48,9 @@ def test_grants_are_whole_batches_within_the_clients_own_bound_and_are_reserved(
 
 
 @pytest.mark.parametrize(("size", "batch_bytes"), [(0, 400), (200, 100)])
-def test_a_replica_that_lacks_messages_and_gets_none_is_granted_more_next_time(size, batch_bytes):
+def test_a_replica_that_lacks_messages_and_gets_none_is_granted_more_next_time(
+    size: int, batch_bytes: int
+) -> None:
     fetch = Fetch(100)
     fetch.grants.add(fetch.plan, fetch.items[0], 200.0, 0.0)
     fetch.grants.learn([Item("t", b"", 0, size)])

@@ -8,6 +8,8 @@ import pytest
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
+from proxy.quota.kinds.replication.kind import Replication
+from proxy.quota.kinds.replication.state import ThrottleState
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
@@ -33,12 +35,12 @@ PLENTY = 10**10
 WHO = Identity("ANONYMOUS", "", "127.0.0.1")
 
 
-def steady(came, seconds=SECONDS):
+def steady(came: list[tuple[float, int]], seconds: int = SECONDS) -> list[int]:
     """Bytes of each second after the first two."""
     return by_second(came, seconds)[2:]
 
 
-def paced(came, rate=RATE, variation=0.15):
+def paced(came: list[tuple[float, int]], rate: int = RATE, variation: float = 0.15) -> None:
     sizes = steady(came)
     assert statistics.mean(sizes) == pytest.approx(rate, rel=0.05)
     assert statistics.pstdev(sizes) / statistics.mean(sizes) < variation
@@ -46,7 +48,7 @@ def paced(came, rate=RATE, variation=0.15):
 
 @pytest.mark.parametrize("limits", [throttled(RATE), throttled(None, RATE), throttled(RATE, RATE)])
 @pytest.mark.parametrize("batch", [1000, 16_000, 200_000])
-def test_the_rate_of_a_reassignment_is_even(limits, batch):
+def test_the_rate_of_a_reassignment_is_even(limits: Limits, batch: int) -> None:
     fetcher = Fetcher(quotas(limits, [1])[1], 2, copies(2, 8, PLENTY, batch))
     came = run([fetcher], SECONDS)
     paced(came)
@@ -54,7 +56,7 @@ def test_the_rate_of_a_reassignment_is_even(limits, batch):
     assert max(copy.longest_wait for copy in fetcher.copies) < 3.0
 
 
-def test_replicas_start_one_by_one():
+def test_replicas_start_one_by_one() -> None:
     """A follower takes long over the first bytes of each, and fetches nothing else meanwhile."""
     fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 20, PLENTY), seconds_to_begin=0.04)
     paced(run([fetcher], SECONDS))
@@ -68,7 +70,9 @@ def test_replicas_start_one_by_one():
 
 @pytest.mark.parametrize(("count", "size", "seconds_to_begin"), [(100, 200_000, 0.04), (600, 10_000, 0.001)])
 @pytest.mark.parametrize("limits", [throttled(RATE), throttled(RATE, RATE)])
-def test_many_small_replicas_move_at_the_rate(limits, count, size, seconds_to_begin):
+def test_many_small_replicas_move_at_the_rate(
+    limits: Limits, count: int, size: int, seconds_to_begin: float
+) -> None:
     """Their starts do not slow the move down."""
     fetcher = Fetcher(quotas(limits, [1])[1], 2, copies(2, count, size), seconds_to_begin=seconds_to_begin)
     came = run([fetcher], SECONDS)
@@ -77,7 +81,7 @@ def test_many_small_replicas_move_at_the_rate(limits, count, size, seconds_to_be
     assert max(by_second(came, SECONDS)) <= 2.1 * RATE
 
 
-def test_small_replicas_move_at_the_rate_of_slow_fetches_too():
+def test_small_replicas_move_at_the_rate_of_slow_fetches_too() -> None:
     """A fetch brings what the throttle has, of those that have started."""
     fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 40, 500_000), response_seconds=0.15)
     came = run([fetcher], SECONDS)
@@ -94,7 +98,7 @@ def test_a_throttle_with_bytes_to_spare_for_one_side_only_does_not_hurry() -> No
     assert min(pauses[2:]) >= 0.08
 
 
-def test_a_replica_without_records_does_not_block_others_from_starting():
+def test_a_replica_without_records_does_not_block_others_from_starting() -> None:
     behind = copies(2, 10, PLENTY)
     for copy in behind[:5]:
         copy.size = 0
@@ -105,19 +109,19 @@ def test_a_replica_without_records_does_not_block_others_from_starting():
     assert all(copy.offset > 0 for copy in behind[5:])
 
 
-def test_with_windows_all_replicas_start_at_once():
+def test_with_windows_all_replicas_start_at_once() -> None:
     fetcher = Fetcher(quotas(throttled(RATE, algorithm=WINDOW), [1])[1], 2, copies(2, 5, PLENTY))
     run([fetcher], 1)
     assert max(fetcher.began) - min(fetcher.began) < 0.01
 
 
 @pytest.mark.parametrize("rate", [100_000, 50 * MEBIBYTE])
-def test_slow_and_fast_limits(rate):
+def test_slow_and_fast_limits(rate: int) -> None:
     came = run([Fetcher(quotas(throttled(rate), [1])[1], 2, copies(2, 8, PLENTY))], SECONDS)
     paced(came, rate)
 
 
-def test_a_follower_is_limited_over_all_its_leaders():
+def test_a_follower_is_limited_over_all_its_leaders() -> None:
     brokers = quotas(throttled(None, RATE), [1, 2, 3])
     fetchers = [Fetcher(brokers[leader], 3, copies(3, 50, PLENTY, first=50 * leader)) for leader in (1, 2)]
     paced(run(fetchers, SECONDS))
@@ -125,7 +129,7 @@ def test_a_follower_is_limited_over_all_its_leaders():
     assert one == pytest.approx(other, rel=0.3)
 
 
-def test_a_leader_is_limited_over_all_its_followers():
+def test_a_leader_is_limited_over_all_its_followers() -> None:
     broker = quotas(throttled(RATE), [1])[1]
     fetchers = [Fetcher(broker, node_id, copies(node_id, 20, PLENTY)) for node_id in (2, 3, 4)]
     paced(run(fetchers, SECONDS))
@@ -133,20 +137,20 @@ def test_a_leader_is_limited_over_all_its_followers():
     assert max(shares) < 1.5 * min(shares), "the first has the second that was saved up"
 
 
-def test_each_broker_has_its_own_limits():
+def test_each_broker_has_its_own_limits() -> None:
     brokers = quotas(throttled(RATE), [1, 2])
     fetchers = [Fetcher(brokers[leader], 3, copies(3, 4, PLENTY, first=10 * leader)) for leader in (1, 2)]
     paced(run(fetchers, SECONDS), 2 * RATE)
 
 
-def test_no_partition_starves_over_a_minute():
+def test_no_partition_starves_over_a_minute() -> None:
     fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 100, PLENTY, 100_000))
     run([fetcher], 60)
     assert max(copy.longest_wait for copy in fetcher.copies) < 10.0
     assert min(copy.offset for copy in fetcher.copies) > 0
 
 
-def test_large_batches_are_not_overtaken_by_small_ones():
+def test_large_batches_are_not_overtaken_by_small_ones() -> None:
     quota = quotas(throttled(RATE), [1])[1]
     large = copies(2, 2, PLENTY, 900_000, first=20)
     fetcher = Fetcher(quota, 2, [*copies(2, 20, PLENTY, 10_000), *large])
@@ -155,7 +159,7 @@ def test_large_batches_are_not_overtaken_by_small_ones():
     assert min(copy.offset for copy in large) > 0
 
 
-def test_partitions_get_equal_rates_whatever_their_batch_size():
+def test_partitions_get_equal_rates_whatever_their_batch_size() -> None:
     """Here each batch is all that a fetch may bring of a partition."""
     fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 8, PLENTY, 900_000, max_bytes=900_000))
     run([fetcher], SECONDS)
@@ -163,14 +167,14 @@ def test_partitions_get_equal_rates_whatever_their_batch_size():
     assert max(shares) < 2 * min(shares)
 
 
-def test_a_reassignment_ends_and_no_replica_stays_omitted():
+def test_a_reassignment_ends_and_no_replica_stays_omitted() -> None:
     fetcher = Fetcher(quotas(throttled(RATE), [1])[1], 2, copies(2, 4, 10_000_000))
     came = run([fetcher], SECONDS)
     assert sum(size for _, size in came) == 40_000_000
     assert came[-1][0] == pytest.approx(40_000_000 / RATE - 1, abs=0.3)
 
 
-def test_a_changed_limit_holds_within_a_second():
+def test_a_changed_limit_holds_within_a_second() -> None:
     brokers = quotas(throttled(RATE), [1])
     fetcher = Fetcher(brokers[1], 2, copies(2, 8, PLENTY))
     run([fetcher], 10)
@@ -179,17 +183,26 @@ def test_a_changed_limit_holds_within_a_second():
     assert statistics.mean(sizes) == pytest.approx(RATE / 4, rel=0.1)
 
 
-def test_with_windows_a_reassignment_has_bursts():
+def test_with_windows_a_reassignment_has_bursts() -> None:
     came = run([Fetcher(quotas(throttled(RATE, algorithm=WINDOW), [1])[1], 2, copies(2, 8, PLENTY))], 60)
     assert sum(size for _, size in came) / 60 == pytest.approx(RATE, rel=0.2)
     assert by_second(came, 60).count(0) > 10
 
 
-def test_a_limit_of_zero_stops_the_move():
+def test_a_limit_of_zero_stops_the_move() -> None:
     assert run([Fetcher(quotas(throttled(0), [1])[1], 2, copies(2, 8, PLENTY))], 5) == []
 
 
-def plan_of(quota, now=START, *, offset=0, watermark=-1, follower=2, batch=0, who=WHO):
+def plan_of(
+    quota: Replication,
+    now: float = START,
+    *,
+    offset: int = 0,
+    watermark: int = -1,
+    follower: int = 2,
+    batch: int = 0,
+    who: Identity = WHO,
+) -> FollowerPlan:
     """One plan for one partition."""
     (copy,) = copies(follower, 1, PLENTY)
     copy.item.fetch_offset = offset
@@ -200,7 +213,9 @@ def plan_of(quota, now=START, *, offset=0, watermark=-1, follower=2, batch=0, wh
     return plan
 
 
-def spend(quota, size=100 * MEBIBYTE, now=START, follower=2, partition=0):
+def spend(
+    quota: Replication, size: int = 100 * MEBIBYTE, now: float = START, follower: int = 2, partition: int = 0
+) -> None:
     request = RequestView(1, 17, 1, "", 100)
     request.replica_id = follower
     response = ResponseView(17, True, 100, True)
@@ -209,19 +224,19 @@ def spend(quota, size=100 * MEBIBYTE, now=START, follower=2, partition=0):
 
 
 @pytest.fixture
-def spent():
+def spent() -> Replication:
     """A leader's quota that is far over."""
     quota = quotas(throttled(RATE), [1])[1]
     spend(quota)
     return quota
 
 
-def limited(quota, now):
+def limited(quota: Replication, now: float) -> list[ThrottleState]:
     """What is shown of the sides that have a limit."""
     return [state for state in quota.shared.report(now) if state.limited]
 
 
-def test_a_replica_that_is_not_in_sync_is_omitted(spent):
+def test_a_replica_that_is_not_in_sync_is_omitted(spent: Replication) -> None:
     plan = plan_of(spent, offset=49, watermark=50)
     assert plan.omitted == 1
     assert plan.ask_again_at > START + 1
@@ -233,25 +248,27 @@ def test_a_replica_that_is_not_in_sync_is_omitted(spent):
     [(50, 50, 0), (51, 50, 0), (49, 50, 1), (0, -1, 1), (0, 0, 0)],
     ids=["at it", "beyond it", "behind it", "unknown", "empty"],
 )
-def test_the_last_high_watermark_says_which_replicas_are_in_sync(sides, offset, watermark, omitted):
+def test_the_last_high_watermark_says_which_replicas_are_in_sync(
+    sides: tuple[int | None, int | None], offset: int, watermark: int, omitted: int
+) -> None:
     quota = quotas(throttled(*sides), [1])[1]
     spend(quota)
     assert plan_of(quota, offset=offset, watermark=watermark).omitted == omitted
 
 
-def test_metadata_does_not_matter(spent):
+def test_metadata_does_not_matter(spent: Replication) -> None:
     """Metadata shows a follower that was away in the ISR, and one that has just caught up outside."""
     spent.see_cluster(ClusterView("c", {}, {}, {(TOPIC, 0): 1}), START)
     assert plan_of(spent, offset=49, watermark=50).omitted == 1
     assert plan_of(spent, offset=50, watermark=50).omitted == 0
 
 
-def test_a_high_watermark_from_an_earlier_connection_does_not_count(spent):
+def test_a_high_watermark_from_an_earlier_connection_does_not_count(spent: Replication) -> None:
     assert plan_of(spent, offset=100, watermark=100).omitted == 0
     assert plan_of(spent, START + 1, offset=100).omitted == 1
 
 
-def test_replicas_in_sync_count_for_those_that_are_not():
+def test_replicas_in_sync_count_for_those_that_are_not() -> None:
     quota = quotas(throttled(RATE), [1])[1]
     plan_of(quota, offset=50, watermark=50)
     spend(quota)
@@ -260,14 +277,14 @@ def test_replicas_in_sync_count_for_those_that_are_not():
     assert plan_of(quota, follower=3).omitted == 1
 
 
-def test_consumers_are_not_charged(spent):
+def test_consumers_are_not_charged(spent: Replication) -> None:
     assert not spent.may_omit(TOPIC, 0, -1, WHO)
     assert spent.may_omit(TOPIC, 0, 2, WHO)
     spend(spent, follower=-1)
     assert limited(spent, START)[0].total_bytes == 100 * MEBIBYTE
 
 
-def test_only_listed_or_switched_replicas_are_omitted():
+def test_only_listed_or_switched_replicas_are_omitted() -> None:
     limits = throttled(RATE, topics={"u": {"leader.replication.throttled.replicas": "0:1"}})
     quota = quotas(limits, [1])[1]
     assert quota.may_omit("u", 0, 2, WHO)
@@ -287,14 +304,14 @@ def test_only_listed_or_switched_replicas_are_omitted():
         Limits({}, resources=Resources({TOPIC: {"leader.replication.throttled.replicas": "*"}})),
     ],
 )
-def test_it_is_inactive_without_a_rate_or_without_replicas(limits):
+def test_it_is_inactive_without_a_rate_or_without_replicas(limits: Limits) -> None:
     quota = quotas(limits, [1])[1]
     assert not quota.active
     assert not quota.wants_partitions
     assert not quota.omits
 
 
-def test_grants_of_a_closed_connection_are_released():
+def test_grants_of_a_closed_connection_are_released() -> None:
     """A batch that takes this limit a quarter of an hour."""
     quota = quotas(throttled(1000), [1])[1]
     assert plan_of(quota, batch=MEBIBYTE).omitted == 0
@@ -305,7 +322,7 @@ def test_grants_of_a_closed_connection_are_released():
     assert plan_of(quota, later, who=other).omitted == 0
 
 
-def test_observed_it_only_counts():
+def test_observed_it_only_counts() -> None:
     resources = throttled(RATE).resources
     quota = quotas(Limits({}, resources=resources, settings=enforcement(algorithm=PACE, mode=OBSERVE)), [1])[
         1
@@ -315,7 +332,7 @@ def test_observed_it_only_counts():
     assert limited(quota, START)[0].total_bytes == 100 * MEBIBYTE
 
 
-def test_each_side_may_be_observed_alone():
+def test_each_side_may_be_observed_alone() -> None:
     resources = throttled(RATE, RATE).resources
     modes = {"follower.replication.throttled.rate": OBSERVE}
     quota = quotas(Limits({}, resources=resources, settings=enforcement(algorithm=PACE, modes=modes)), [1])[1]
@@ -330,7 +347,7 @@ def test_each_side_may_be_observed_alone():
     assert {state.total_bytes for state in limited(quota, START)} == {100 * MEBIBYTE}
 
 
-def test_observed_use_is_no_debt():
+def test_observed_use_is_no_debt() -> None:
     resources = throttled(RATE).resources
     quota = quotas(Limits({}, resources=resources, settings=enforcement(algorithm=PACE, mode=OBSERVE)), [1])[
         1
@@ -340,7 +357,7 @@ def test_observed_use_is_no_debt():
     assert plan_of(quota).omitted == 0
 
 
-def test_the_state_of_a_reassignment():
+def test_the_state_of_a_reassignment() -> None:
     quota = quotas(throttled(RATE), [1])[1]
     fetcher = Fetcher(quota, 2, copies(2, 4, 50 * MEBIBYTE))
     run([fetcher], 30)
@@ -357,7 +374,7 @@ def test_the_state_of_a_reassignment():
     assert quota.shared.replicas == {}
 
 
-def test_a_forgotten_replica_that_is_fetched_again_is_shown_again():
+def test_a_forgotten_replica_that_is_fetched_again_is_shown_again() -> None:
     """The partition is still in its session, and keeps what the quota knew of it."""
     quota = quotas(throttled(RATE), [1])[1]
     (copy,) = copies(2, 1, PLENTY)
@@ -371,7 +388,7 @@ def test_a_forgotten_replica_that_is_fetched_again_is_shown_again():
     assert len(quota.shared.replicas) == 1
 
 
-def test_sessions_of_one_follower_share_what_is_known_of_a_replica():
+def test_sessions_of_one_follower_share_what_is_known_of_a_replica() -> None:
     quota = quotas(throttled(RATE), [1])[1]
     for _ in range(2):
         (copy,) = copies(2, 1, PLENTY)
@@ -379,18 +396,18 @@ def test_sessions_of_one_follower_share_what_is_known_of_a_replica():
     assert len(quota.shared.replicas) == 1
 
 
-def test_every_broker_is_shown_from_the_start():
+def test_every_broker_is_shown_from_the_start() -> None:
     quota = quotas(throttled(None, RATE), [1])[1]
     quota.see_cluster(ClusterView("c", {1: BrokerAddress(1, "h", 1), 2: BrokerAddress(2, "h", 2)}, {}), START)
     shown = {(state.role, state.node_id): state.limited for state in quota.shared.report(START)}
     assert shown == {("leader", 1): False, ("follower", 1): True, ("leader", 2): False, ("follower", 2): True}
 
 
-def test_a_limit_below_the_inbound_rate_is_too_low():
+def test_a_limit_below_the_inbound_rate_is_too_low() -> None:
     quota = quotas(throttled(RATE), [1])[1]
     fetcher = Fetcher(quota, 2, copies(2, 4, 50 * MEBIBYTE))
 
-    def produce(seconds):
+    def produce(seconds: int) -> list[tuple[float, int]]:
         came = []
         for second in range(seconds):
             for copy in fetcher.copies:

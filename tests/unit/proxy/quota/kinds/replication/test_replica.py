@@ -8,7 +8,7 @@ from proxy.wire.fetch_rewrite import Watermarks
 KEY = (2, "t", 0)
 
 
-def item(offset, watermark=-1, batch=0):
+def item(offset: int, watermark: int = -1, batch: int = 0) -> FetchItem:
     made = FetchItem("t", 0, 2, Watermarks())
     made.fetch_offset = offset
     made.marks.high_watermark = watermark
@@ -16,7 +16,7 @@ def item(offset, watermark=-1, batch=0):
     return made
 
 
-def test_lag_is_unknown_before_the_first_high_watermark():
+def test_lag_is_unknown_before_the_first_high_watermark() -> None:
     replica = Replica(KEY, 0.0)
     replica.see(item(10), 0.0)
     assert replica.lag == 0
@@ -27,18 +27,18 @@ def test_lag_is_unknown_before_the_first_high_watermark():
 
 
 @pytest.mark.parametrize(("size", "fits"), [(100, 300), (300, 300), (899, 600), (900, 900)])
-def test_a_size_is_fit_to_whole_batches(size, fits):
+def test_a_size_is_fit_to_whole_batches(size: int, fits: int) -> None:
     replica = Replica(KEY, 0.0)
     assert replica.fit(size) == size
     replica.batch_bytes = 300
     assert replica.fit(size) == fits
 
 
-def test_a_fetch_is_bounded_to_at_least_one_byte():
+def test_a_fetch_is_bounded_to_at_least_one_byte() -> None:
     assert Replica(KEY, 0.0).fit(0.3) == 1
 
 
-def test_the_batch_size_is_learned_from_responses():
+def test_the_batch_size_is_learned_from_responses() -> None:
     replica = Replica(KEY, 0.0)
     replica.granted = 100
     replica.got(500)
@@ -54,13 +54,13 @@ def test_the_batch_size_is_learned_from_responses():
     assert replica.batch_bytes == 700, "the leader's own response says so"
 
 
-def test_an_unbounded_response_does_not_show_the_batch_size():
+def test_an_unbounded_response_does_not_show_the_batch_size() -> None:
     replica = Replica(KEY, 0.0)
     replica.got(500)
     assert replica.batch_bytes == 0
 
 
-def test_growth_is_measured_over_ten_seconds():
+def test_growth_is_measured_over_ten_seconds() -> None:
     replica = Replica(KEY, 0.0)
     replica.see(item(0, 1000), 0.0)
     replica.got(5000)
@@ -71,7 +71,7 @@ def test_growth_is_measured_over_ten_seconds():
     assert replica.inbound == 100.0 * 100.0
 
 
-def test_a_truncated_log_is_measured_again():
+def test_a_truncated_log_is_measured_again() -> None:
     replica = Replica(KEY, 0.0)
     replica.see(item(0, 1000), 0.0)
     replica.got(5000)
@@ -81,7 +81,7 @@ def test_a_truncated_log_is_measured_again():
     assert (replica.message_bytes, replica.inbound) == (0.0, 0.0)
 
 
-def test_each_omission_counts_once():
+def test_each_omission_counts_once() -> None:
     throttle = Throttle(LEADER, 1)
     replica = Replica(KEY, 0.0)
     replica.omit([throttle], 1.0)

@@ -12,16 +12,16 @@ LEADERS = [Throttle(LEADER, 1)]
 BOTH = [*LEADERS, Throttle(FOLLOWER, 2)]
 
 
-def item(partition):
+def item(partition: int) -> FetchItem:
     return FetchItem("t", partition, 2, Watermarks())
 
 
 @pytest.fixture
-def items():
+def items() -> list[FetchItem]:
     return [item(partition) for partition in range(4)]
 
 
-def order(waiting):
+def order(waiting: WaitingReplicas) -> list[int]:
     """The partitions in the order in which they get bytes."""
     waiting.open()
     found = []
@@ -33,7 +33,9 @@ def order(waiting):
     return found
 
 
-def test_replicas_wait_in_the_order_in_which_they_joined_whatever_their_throttles(items):
+def test_replicas_wait_in_the_order_in_which_they_joined_whatever_their_throttles(
+    items: list[FetchItem],
+) -> None:
     waiting = WaitingReplicas()
     for each, throttles in zip(items, (LEADERS, BOTH, LEADERS, BOTH), strict=True):
         waiting.wait(each, throttles, False)
@@ -42,7 +44,7 @@ def test_replicas_wait_in_the_order_in_which_they_joined_whatever_their_throttle
     assert order(waiting) == [0, 1, 2, 3]
 
 
-def test_a_replica_keeps_its_place_until_it_leaves_or_its_queue_changes(items):
+def test_a_replica_keeps_its_place_until_it_leaves_or_its_queue_changes(items: list[FetchItem]) -> None:
     waiting = WaitingReplicas()
     for each in items:
         waiting.wait(each, BOTH, True)
@@ -53,7 +55,7 @@ def test_a_replica_keeps_its_place_until_it_leaves_or_its_queue_changes(items):
     assert order(waiting) == [0, 3, 1, 2]
 
 
-def test_a_closed_queue_gives_way_to_the_others(items):
+def test_a_closed_queue_gives_way_to_the_others(items: list[FetchItem]) -> None:
     waiting = WaitingReplicas()
     for each, throttles in zip(items, (LEADERS, BOTH, LEADERS, BOTH), strict=True):
         waiting.wait(each, throttles, False)
@@ -66,7 +68,9 @@ def test_a_closed_queue_gives_way_to_the_others(items):
     assert (first.throttles, other.first) == (LEADERS, items[1])
 
 
-def test_those_that_wait_for_their_start_are_counted_and_the_first_of_them_is_found(items):
+def test_those_that_wait_for_their_start_are_counted_and_the_first_of_them_is_found(
+    items: list[FetchItem],
+) -> None:
     waiting = WaitingReplicas()
     waiting.wait(items[0], LEADERS, False)
     assert waiting.next_new() is None
@@ -78,7 +82,7 @@ def test_those_that_wait_for_their_start_are_counted_and_the_first_of_them_is_fo
     assert queue.first is items[1]
 
 
-def test_all_items_join_anew_those_that_waited_in_their_order(items):
+def test_all_items_join_anew_those_that_waited_in_their_order(items: list[FetchItem]) -> None:
     waiting = WaitingReplicas()
     for each in reversed(items[1:]):
         waiting.wait(each, LEADERS, False)
@@ -88,7 +92,7 @@ def test_all_items_join_anew_those_that_waited_in_their_order(items):
     assert waiting.size == 0
 
 
-def test_an_item_that_is_dropped_is_neither_waiting_nor_known(items):
+def test_an_item_that_is_dropped_is_neither_waiting_nor_known(items: list[FetchItem]) -> None:
     waiting = WaitingReplicas()
     replica = Replica((2, "t", 0), 5.0)
     items[0].state = replica
@@ -102,7 +106,7 @@ def test_an_item_that_is_dropped_is_neither_waiting_nor_known(items):
     assert replica.seen_at == 7.0, "the last plan in which the session had it"
 
 
-def test_a_session_that_loses_a_replica_to_another_decides_anew(items):
+def test_a_session_that_loses_a_replica_to_another_decides_anew(items: list[FetchItem]) -> None:
     """A partition may be in the sessions with two leaders for a moment."""
     sessions = [WaitingReplicas(), WaitingReplicas()]
     replica = Replica((2, "t", 0), 5.0)

@@ -11,6 +11,7 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.wire.cursor import NO_ID, NO_PARTITION
 from proxy.wire.views import Item
+from tests.support.present import present
 
 RULE = RateRule(burst_seconds=1.0)
 OWNER = PartitionBuckets(CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, RULE)
@@ -23,20 +24,20 @@ A, B = (
 )
 
 
-def test_a_connection_without_records_is_unknown():
+def test_a_connection_without_records_is_unknown() -> None:
     lately = ConsumedLately()
     lately.consumer(WHO, 0.0).got(A, 0.0)
     assert lately.buckets(OTHER, 0.0) is None
     assert lately.buckets(WHO, 0.0) == [A]
 
 
-def test_unlimited_partitions_bound_nothing():
+def test_unlimited_partitions_bound_nothing() -> None:
     lately = ConsumedLately()
     lately.consumer(WHO, 0.0)
     assert lately.buckets(WHO, 0.0) == []
 
 
-def test_use_before_the_window_does_not_count():
+def test_use_before_the_window_does_not_count() -> None:
     lately = ConsumedLately()
     lately.consumer(WHO, 0.0).got(A, 0.0)
     lately.consumer(WHO, 10.0).got(B, 10.0)
@@ -45,7 +46,7 @@ def test_use_before_the_window_does_not_count():
     assert lately.buckets(WHO, LATELY_SECONDS + 10.0) is None
 
 
-def test_connections_without_records_are_forgotten():
+def test_connections_without_records_are_forgotten() -> None:
     lately = ConsumedLately()
     lately.consumer(WHO, 0.0).got(A, 0.0)
     lately.consumer(OTHER, 30.0).got(A, 30.0)
@@ -54,7 +55,7 @@ def test_connections_without_records_are_forgotten():
     assert lately.buckets(OTHER, LATELY_SECONDS) == [A]
 
 
-def test_partitions_come_in_any_order_and_number():
+def test_partitions_come_in_any_order_and_number() -> None:
     lately = ConsumedLately()
     buckets = [
         Bucket(quota="q", limit=1.0, rule=RateRule(burst_seconds=1.0), now=0.0, topic="t", partition=number)
@@ -72,16 +73,16 @@ def test_partitions_come_in_any_order_and_number():
     assert lately.buckets(WHO, LATELY_SECONDS + 4.0) == [buckets[0], buckets[3]]
 
 
-def limited(partition, topic="t"):
+def limited(partition: int, topic: str = "t") -> LimitedPartition:
     bucket = Bucket(quota="q", limit=1.0, rule=RULE, now=0.0, topic=topic, partition=partition)
     return LimitedPartition(OWNER, bucket, THROTTLE)
 
 
-def of(partition, topic="t"):
+def of(partition: int, topic: str = "t") -> Item:
     return Item(topic, NO_ID, partition, 100)
 
 
-def test_partitions_that_come_in_their_order_are_known():
+def test_partitions_that_come_in_their_order_are_known() -> None:
     partitions = [limited(0), limited(1), limited(0, "u")]
     consumer = ConsumedLately().consumer(WHO, 0.0)
     assert (consumer.next_use(of(0)), consumer.known([], 0), consumer.known([of(0)], 3)) == (None, 0, 0)
@@ -91,13 +92,15 @@ def test_partitions_that_come_in_their_order_are_known():
     assert [consumer.known(items, count) for count in (3, 2, 0)] == [3, 2, 0]
     assert consumer.known([of(0), of(0, "u"), of(1)], 3) == 1
     assert consumer.known([of(0), of(1, "u")], 3) == 1
-    assert [consumer.next_use(item).bucket for item in items * 2] == [each.bucket for each in partitions] * 2
+    assert [present(consumer.next_use(item)).bucket for item in items * 2] == [
+        each.bucket for each in partitions
+    ] * 2
     consumer.got(partitions[1].bucket, 0.0, partitions[1])
-    assert consumer.next_use(items[2]).bucket is partitions[2].bucket
+    assert present(consumer.next_use(items[2])).bucket is partitions[2].bucket
 
 
 @pytest.mark.parametrize("change", ["dropped", "omitted", "unlimited", "shared"])
-def test_partitions_whose_limit_or_bucket_has_changed_are_looked_up(change):
+def test_partitions_whose_limit_or_bucket_has_changed_are_looked_up(change: str) -> None:
     partition = limited(NO_PARTITION if change == "shared" else 0)
     consumer = ConsumedLately().consumer(WHO, 0.0)
     consumer.got(partition.bucket, 0.0, partition)

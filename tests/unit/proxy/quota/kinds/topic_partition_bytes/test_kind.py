@@ -2,39 +2,43 @@
 
 from collections import Counter
 from random import Random
+from typing import Unpack
 
 import pytest
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
-from proxy.quota.kinds.topic_partition_bytes.kind import KIND
+from proxy.quota.kinds.topic_partition_bytes.kind import KIND, TopicPartitionBytes
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE_ACTION, OMIT, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.cursor import NO_ID
 from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.views import Item, RequestView, ResponseView
+from tests.support.present import present
+from tests.support.stories.enforcement import EnforcementOptions
 from tests.support.stories.partition_quota import IN, OUT, WHO, charge, fetch, items, limits, produce, quota
 
 
-def test_a_producer_waits_for_its_worst_partition():
+def test_a_producer_waits_for_its_worst_partition() -> None:
     made = quota()
     assert produce(made, 1000, 1000, 1000) is ALLOW
     verdict = produce(made, 500, 2000, 0)
     assert verdict.throttle_seconds == pytest.approx(2.0)
-    assert (verdict.bucket.topic, verdict.bucket.partition) == ("orders", 1)
+    assert (present(verdict.bucket).topic, present(verdict.bucket).partition) == ("orders", 1)
 
 
-def test_a_window_is_kafkas():
+def test_a_window_is_kafkas() -> None:
     made = quota(limits(WINDOW))
     assert produce(made, 10_000) is ALLOW
     assert produce(made, 1000).throttle_seconds == pytest.approx(1.0)
 
 
-def test_other_topics_and_topics_of_unknown_name_pass():
+def test_other_topics_and_topics_of_unknown_name_pass() -> None:
     made = quota()
     assert produce(made, 99_000, topic="others") is ALLOW
     assert produce(made, 99_000, topic="") is ALLOW
@@ -43,21 +47,21 @@ def test_other_topics_and_topics_of_unknown_name_pass():
 
 
 @pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
-def test_a_consumer_is_charged_the_records_of_its_response(api_key):
+def test_a_consumer_is_charged_the_records_of_its_response(api_key: int) -> None:
     made = quota()
     verdict = charge(made, 3000, 1000, api_key=api_key)
     assert verdict.throttle_seconds == pytest.approx(2.0)
-    assert (verdict.bucket.quota, verdict.bucket.partition) == (OUT, 0)
+    assert (present(verdict.bucket).quota, present(verdict.bucket).partition) == (OUT, 0)
 
 
-def test_producers_and_consumers_have_buckets_of_their_own():
+def test_producers_and_consumers_have_buckets_of_their_own() -> None:
     made = quota()
     assert produce(made, 1000) is ALLOW
     assert charge(made, 1000) is ALLOW
     assert sorted(bucket.quota for bucket in made.live()) == [OUT, IN]
 
 
-def test_followers_pass():
+def test_followers_pass() -> None:
     made = quota()
     engine = QuotaEngine([made])
     engine.configure(limits(), 0.0)
@@ -70,7 +74,7 @@ def test_followers_pass():
     assert made.charge_items(request, items(99_000), WHO, 0.0) is ALLOW
 
 
-def test_a_fetch_is_bounded_by_its_slowest_partition():
+def test_a_fetch_is_bounded_by_its_slowest_partition() -> None:
     made = quota(limits(topics={"orders": {OUT: "1000"}, "others": {OUT: "50"}}))
     assert fetch(made).max_bytes == 12, "nothing is known yet"
     charge(made, 600)
@@ -88,7 +92,7 @@ def test_a_fetch_is_bounded_by_its_slowest_partition():
     assert fetch(made, now=63.0).max_bytes == 12
 
 
-def test_a_debt_is_remembered_until_it_is_paid():
+def test_a_debt_is_remembered_until_it_is_paid() -> None:
     made = quota()
     charge(made, 200_000)
     assert not fetch(made, now=150.0).granted
@@ -97,18 +101,25 @@ def test_a_debt_is_remembered_until_it_is_paid():
     assert fetch(made, now=200.0).granted
 
 
-def test_a_consumer_of_other_topics_is_not_bounded():
+def test_a_consumer_of_other_topics_is_not_bounded() -> None:
     made = quota()
     charge(made, 600, topic="others")
     assert fetch(made).max_bytes == NO_BOUND
 
 
-def withheld(of, grant, *sizes, topic="orders", now=0.0, api_key=FETCH):
+def withheld(
+    of: TopicPartitionBytes,
+    grant: FetchGrant,
+    *sizes: int,
+    topic: str = "orders",
+    now: float = 0.0,
+    api_key: int = FETCH,
+) -> Bucket | None:
     request = RequestView(api_key, 12, 1, "c", 100)
     return of.withholds(request, items(*sizes, topic=topic), WHO, grant, now)
 
 
-def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withheld_in_debt():
+def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withheld_in_debt() -> None:
     """A client that reconnects is not known to consume a partition, and does not wait for it."""
     made = quota()
     charge(made, 3000)
@@ -116,7 +127,7 @@ def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withhe
     grant = fetch(made, who=other)
     assert grant.granted
     request = RequestView(FETCH, 12, 1, "c", 100)
-    assert made.withholds(request, items(500), other, grant, 0.0).topic == "orders"
+    assert present(made.withholds(request, items(500), other, grant, 0.0)).topic == "orders"
     assert made.withholds(request, items(0), other, grant, 0.0) is None
     # Its next fetch waits for the partition.
     waiting = fetch(made, now=1.0, who=other)
@@ -125,7 +136,7 @@ def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withhe
     assert fetch(made, now=2.0, who=other).granted
 
 
-def test_records_of_a_partition_that_others_wait_for_are_withheld():
+def test_records_of_a_partition_that_others_wait_for_are_withheld() -> None:
     made = quota()
     charge(made, 3000)
     newcomer = Identity("u", "c", "127.0.0.1")
@@ -136,7 +147,7 @@ def test_records_of_a_partition_that_others_wait_for_are_withheld():
     assert made.withholds(request, items(500), newcomer, grant, 9.0) is None, "nobody waits any more"
 
 
-def test_records_of_a_partition_with_tokens_are_delivered():
+def test_records_of_a_partition_with_tokens_are_delivered() -> None:
     made = quota()
     assert withheld(made, fetch(made), 500) is None
     charge(made, 500)
@@ -145,7 +156,7 @@ def test_records_of_a_partition_with_tokens_are_delivered():
     assert withheld(made, grant, 500) is None, "the fetch was granted"
 
 
-def test_later_items_of_a_large_frame_are_charged():
+def test_later_items_of_a_large_frame_are_charged() -> None:
     made = quota()
     assert produce(made, 1000) is ALLOW
     request = RequestView(PRODUCE, 9, 1, "c", 5 << 20)
@@ -154,7 +165,7 @@ def test_later_items_of_a_large_frame_are_charged():
     assert made.charge_items(fetching, items(1500), WHO, 0.0).throttle_seconds == pytest.approx(0.5)
 
 
-def test_items_are_wanted_where_there_is_a_quota():
+def test_items_are_wanted_where_there_is_a_quota() -> None:
     assert quota(Limits({})).item_api_keys == ()
     assert not quota(Limits({})).active
     assert quota(limits(topics={"orders": {IN: "1"}})).item_api_keys == (PRODUCE,)
@@ -164,7 +175,7 @@ def test_items_are_wanted_where_there_is_a_quota():
     assert quota(limits(topics={"orders": {OUT: "1"}})).limits_fetches
 
 
-def test_observed_it_bounds_nothing_and_nobody_waits():
+def test_observed_it_bounds_nothing_and_nobody_waits() -> None:
     engine = QuotaEngine([KIND.build()])
     engine.configure(limits(mode=OBSERVE), 0.0)
     assert produce(engine, 3000) is ALLOW
@@ -176,7 +187,7 @@ def test_observed_it_bounds_nothing_and_nobody_waits():
     assert [state.throttle_seconds for state in engine.buckets(0.0)] == [2.0, 2.0]
 
 
-def test_idle_state_is_dropped():
+def test_idle_state_is_dropped() -> None:
     made = quota()
     produce(made, 10)
     charge(made, 10)
@@ -186,36 +197,37 @@ def test_idle_state_is_dropped():
     assert made.live() == []
 
 
-def rejecting(algorithm=PACE, **settings):
+def rejecting(algorithm: str = PACE, **settings: Unpack[EnforcementOptions]) -> TopicPartitionBytes:
     topics = {"orders": {IN: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}, "others": {IN: "1000"}}
     return quota(limits(algorithm, topics, **settings))
 
 
 @pytest.mark.parametrize(("algorithm", "burst"), [(PACE, 1000), (WINDOW, 10_000)])
-def test_a_rejecting_topics_partitions_are_rejected_while_they_are_over(algorithm, burst):
+def test_a_rejecting_topics_partitions_are_rejected_while_they_are_over(algorithm: str, burst: int) -> None:
     made = rejecting(algorithm)
     assert made.rejects
     assert produce(made, burst + 500, burst) is ALLOW, "nobody waits"
-    over = {}
+    over: dict[int, Bucket] = {}
     made.reject(items(10, 10), over, 0.0)
     assert {place: bucket.partition for place, bucket in over.items()} == {0: 0}
     over.clear()
     made.reject(items(10), over, 0.4)
     assert 0 in over
-    made.reject(items(10), over := {}, 1.5)
+    over.clear()
+    made.reject(items(10), over, 1.5)
     assert over == {}
 
 
-def test_topics_that_throttle_are_not_rejected():
+def test_topics_that_throttle_are_not_rejected() -> None:
     made = rejecting()
     assert produce(made, 3000, topic="others").throttle_seconds == 2.0
-    over = {}
+    over: dict[int, Bucket] = {}
     made.reject([*items(10, topic="others"), *items(10, topic="")], over, 0.0)
     assert over == {}
     assert not quota().rejects
 
 
-def test_a_rejecting_topic_that_is_only_observed_counts_waits():
+def test_a_rejecting_topic_that_is_only_observed_counts_waits() -> None:
     made = rejecting(mode=OBSERVE)
     assert not made.rejects
     assert produce(made, 3000).throttle_seconds == 2.0
@@ -226,7 +238,7 @@ TIMED_OUT = 7
 DENIED = 29
 
 
-def rejected(made, error_code, size=3000, window=False):
+def rejected(made: TopicPartitionBytes, error_code: int, size: int = 3000, window: bool = False) -> None:
     """A Produce request of partitions 0 and 1, and the broker's response for partition 0."""
     request = RequestView(PRODUCE, 9, 1, "c", 10_000)
     request.items = items(size, size)
@@ -240,7 +252,7 @@ def rejected(made, error_code, size=3000, window=False):
 
 @pytest.mark.parametrize("error_code", [NOT_APPENDED, DENIED])
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])
-def test_what_the_broker_does_not_append_is_given_back(algorithm, error_code):
+def test_what_the_broker_does_not_append_is_given_back(algorithm: str, error_code: int) -> None:
     made = quota(limits(algorithm))
     rejected(made, error_code)
     over = {bucket.partition: bucket.over(0.0) for bucket in made.live()}
@@ -248,19 +260,19 @@ def test_what_the_broker_does_not_append_is_given_back(algorithm, error_code):
     assert over == {1: algorithm == PACE}
 
 
-def test_what_is_appended_and_late_is_not_given_back():
+def test_what_is_appended_and_late_is_not_given_back() -> None:
     made = quota()
     rejected(made, TIMED_OUT)
     assert {bucket.partition: bucket.over(0.0) for bucket in made.live()} == {0: True, 1: True}
 
 
-def test_made_up_partitions_leave_no_bucket():
+def test_made_up_partitions_leave_no_bucket() -> None:
     made = quota()
     rejected(made, 3)
     assert [bucket.partition for bucket in made.live()] == [1]
 
 
-def test_of_a_large_request_all_that_was_sent_is_given_back():
+def test_of_a_large_request_all_that_was_sent_is_given_back() -> None:
     made = quota()
     request = RequestView(PRODUCE, 9, 1, "c", 10_000)
     request.sent = items(3000)
@@ -271,7 +283,7 @@ def test_of_a_large_request_all_that_was_sent_is_given_back():
     assert [bucket.over(0.0) for bucket in made.live()] == [False]
 
 
-def test_partitions_are_charged_in_any_order_while_limits_change():
+def test_partitions_are_charged_in_any_order_while_limits_change() -> None:
     random = Random(3)
     both = {"a": {OUT: "1000"}, "b": {OUT: "2000", CONSUMER_BYTE_RATE_ACTION.name: OMIT}}
     changed = ({"a": {OUT: "500"}}, {"b": {OUT: "2000"}}, both)

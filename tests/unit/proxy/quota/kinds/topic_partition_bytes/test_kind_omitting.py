@@ -4,23 +4,24 @@ import pytest
 
 from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.kinds.topic_partition_bytes.kind import PLACE_SECONDS
+from proxy.quota.kinds.topic_partition_bytes.kind import PLACE_SECONDS, TopicPartitionBytes
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE_ACTION, OMIT
 from proxy.quota.limits.enforcement import OBSERVE, WINDOW
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import SHARE_FETCH
 from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.fetch_rewrite import Watermarks
+from tests.support.present import present
 from tests.support.stories.partition_quota import OMITTING, OUT, WHO, charge, fetch, limits, quota
 
 
-def test_omitted_partitions_throttle_no_client():
+def test_omitted_partitions_throttle_no_client() -> None:
     made = quota(limits(topics=OMITTING))
     assert charge(made, 5000) is ALLOW
-    assert made.live()[0].tokens.measure(0.0) == -4000
+    assert present(made.live()[0].tokens).measure(0.0) == -4000
 
 
-def plan(of, *partitions, now=0.0, topic="orders"):
+def plan(of: TopicPartitionBytes, *partitions: int, now: float = 0.0, topic: str = "orders") -> ConsumerPlan:
     found = []
     for partition in partitions:
         item = FetchItem(topic, partition, -1, Watermarks())
@@ -43,11 +44,13 @@ def plan(of, *partitions, now=0.0, topic="orders"):
         ({"<default>": OMITTING["orders"]}, "__consumer_offsets", -1, False),
     ],
 )
-def test_topics_with_the_action_omit_may_be_omitted(topics, topic, replica_id, may):
+def test_topics_with_the_action_omit_may_be_omitted(
+    topics: dict[str, dict[str, str]], topic: str, replica_id: int, may: bool
+) -> None:
     assert quota(limits(topics=topics)).may_omit(topic, 0, replica_id, WHO) is may
 
 
-def test_a_partition_over_its_limit_is_omitted_until_its_debt_is_paid():
+def test_a_partition_over_its_limit_is_omitted_until_its_debt_is_paid() -> None:
     made = quota(limits(topics=OMITTING))
     assert made.omits
     charge(made, 3000, 500)
@@ -63,21 +66,22 @@ def test_a_partition_over_its_limit_is_omitted_until_its_debt_is_paid():
     assert plan(made, 0, topic="others").items[0].bound == NO_BOUND
 
 
-def test_with_windows_a_partition_is_omitted_as_long_as_its_client_would_wait():
+def test_with_windows_a_partition_is_omitted_as_long_as_its_client_would_wait() -> None:
     made = quota(limits(WINDOW, OMITTING))
     charge(made, 11_000)
     made_plan = plan(made, 0)
-    assert (made_plan.omitted, made_plan.ask_again_at) == (1, pytest.approx(1.0))
+    assert made_plan.omitted == 1
+    assert made_plan.ask_again_at == pytest.approx(1.0)
     assert plan(made, 1).items[0].bound == 50, "the broker has not told of it"
 
 
-def test_a_partition_that_does_not_exist_has_no_bucket():
+def test_a_partition_that_does_not_exist_has_no_bucket() -> None:
     made = quota(limits(topics=OMITTING))
     assert [item.bound for item in plan(made, *range(1000)).items] == [50] * 1000
     assert made.live() == []
 
 
-def plans_of(of, number=1, now=0.0):
+def plans_of(of: TopicPartitionBytes, number: int = 1, now: float = 0.0) -> list[ConsumerPlan]:
     """Plans of as many fetches of partition 0, of which the broker has told."""
     found = []
     for _ in range(number):
@@ -89,7 +93,7 @@ def plans_of(of, number=1, now=0.0):
     return found
 
 
-def test_what_fetches_in_flight_may_bring_is_reserved():
+def test_what_fetches_in_flight_may_bring_is_reserved() -> None:
     made = quota(limits(topics=OMITTING))
     plans = plans_of(made, 30)
     # 50 bytes are expected of each, until it is known what they bring.
@@ -99,7 +103,7 @@ def test_what_fetches_in_flight_may_bring_is_reserved():
     assert again.omitted == 0, "reservations end"
 
 
-def test_who_disconnects_leaves_no_place_in_the_line():
+def test_who_disconnects_leaves_no_place_in_the_line() -> None:
     made = quota(limits(topics=OMITTING))
     charge(made, 2000)
     gone = plans_of(made, 100)
@@ -109,7 +113,7 @@ def test_who_disconnects_leaves_no_place_in_the_line():
     assert plans_of(made)[0].ask_again_at < 3.5
 
 
-def test_who_does_not_fetch_again_after_its_response_loses_the_place():
+def test_who_does_not_fetch_again_after_its_response_loses_the_place() -> None:
     """However far its turn is away."""
     made = quota(limits(topics=OMITTING))
     charge(made, 2000)
@@ -119,7 +123,7 @@ def test_who_does_not_fetch_again_after_its_response_loses_the_place():
     assert plans_of(made, now=0.2 + PLACE_SECONDS)[0].ask_again_at < 3.5
 
 
-def test_a_fetch_that_is_planned_again_reserves_once():
+def test_a_fetch_that_is_planned_again_reserves_once() -> None:
     made = quota(limits(topics=OMITTING))
     (first,) = plans_of(made)
     for _ in range(100):
@@ -127,20 +131,21 @@ def test_a_fetch_that_is_planned_again_reserves_once():
     assert not plans_of(made)[0].omitted
 
 
-def test_an_omitted_partition_is_counted_once():
+def test_an_omitted_partition_is_counted_once() -> None:
     made = quota(limits(topics=OMITTING))
     charge(made, 3000)
     charge(made, 1000, now=1.0)
     (bucket,) = made.live()
-    assert (bucket.throttled_requests, bucket.throttle_seconds) == (2, pytest.approx(3.0))
+    assert bucket.throttled_requests == 2
+    assert bucket.throttle_seconds == pytest.approx(3.0)
 
 
-def test_share_fetches_are_throttled_instead_of_omitted():
+def test_share_fetches_are_throttled_instead_of_omitted() -> None:
     made = quota(limits(topics=OMITTING))
     assert charge(made, 3000, api_key=SHARE_FETCH).throttle_seconds == pytest.approx(2.0)
 
 
-def test_omitted_partitions_do_not_bound_a_fetch():
+def test_omitted_partitions_do_not_bound_a_fetch() -> None:
     made = quota(limits(topics=OMITTING))
     assert fetch(made).max_bytes == NO_BOUND
     charge(made, 3000)
@@ -150,7 +155,7 @@ def test_omitted_partitions_do_not_bound_a_fetch():
     assert fetch(both).max_bytes == 1000
 
 
-def test_an_observed_quota_omits_nothing():
+def test_an_observed_quota_omits_nothing() -> None:
     made = quota(limits(topics=OMITTING, modes={OUT: OBSERVE}))
     assert not made.omits
     charge(made, 3000)

@@ -10,6 +10,7 @@ from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
+from tests.support.present import present
 
 WHO = Identity("alice", "app", "127.0.0.1")
 RULE = RateRule(burst_seconds=1.0)
@@ -18,33 +19,35 @@ RULE = RateRule(burst_seconds=1.0)
 class Rules(LimitSource):
     """Each user has a bucket for each partition of orders; others are unlimited."""
 
-    def __init__(self, limit=1000.0, keep=True, by_partition=True):
+    def __init__(self, limit: float = 1000.0, keep: bool = True, by_partition: bool = True) -> None:
         super().__init__(by_partition)
         self.limit = limit
         self.keep = keep
         self.asked = 0
 
-    def find(self, key, user, client_id, now, topic="", partition=-1):
+    def find(
+        self, key: str, user: str, client_id: str, now: float, topic: str = "", partition: int = -1
+    ) -> SourcedLimit | None:
         self.asked += 1
         if topic != "orders":
             return None
         return SourcedLimit(f"{user} {partition}", "", self.limit, keep=self.keep)
 
 
-def partitions(source):
+def partitions(source: Rules | None) -> SourcedPartitions:
     made = SourcedPartitions("producer_byte_rate")
     made.configure(source, RULE, 0.0)
     return made
 
 
-def item(topic="orders", partition=0):
+def item(topic: str = "orders", partition: int = 0) -> Item:
     return Item(topic, NO_ID, partition, 10)
 
 
-def test_the_source_is_called_once():
+def test_the_source_is_called_once() -> None:
     source = Rules()
     made = partitions(source)
-    bucket = made.find(item(), WHO, 0.0)
+    bucket = present(made.find(item(), WHO, 0.0))
     assert made.find(item(), WHO, 0.0) is bucket
     assert made.find(item(partition=1), WHO, 0.0) is not bucket
     assert [made.find(item("others"), WHO, 0.0) for _ in range(3)] == [None] * 3
@@ -52,30 +55,30 @@ def test_the_source_is_called_once():
     assert (bucket.user, bucket.limit) == ("alice 0", 1000.0)
 
 
-def test_a_result_that_is_not_kept_is_looked_up_again():
+def test_a_result_that_is_not_kept_is_looked_up_again() -> None:
     source = Rules(keep=False)
     made = partitions(source)
-    bucket = made.find(item(), WHO, 0.0)
+    bucket = present(made.find(item(), WHO, 0.0))
     source.limit = 500.0
     assert made.find(item(), WHO, 0.0) is bucket
     assert (bucket.limit, source.asked) == (500.0, 2)
 
 
-def test_no_limit_is_no_bucket():
+def test_no_limit_is_no_bucket() -> None:
     assert partitions(Rules(UNLIMITED)).find(item(), WHO, 0.0) is None
 
 
 @pytest.mark.parametrize("source", [None, Rules(by_partition=False)])
-def test_a_source_without_partitions_gives_none(source):
+def test_a_source_without_partitions_gives_none(source: Rules | None) -> None:
     made = partitions(source)
     assert not made.any
     assert made.find(item(), WHO, 0.0) is None
     assert made.live() == []
 
 
-def test_a_new_source_keeps_the_history():
+def test_a_new_source_keeps_the_history() -> None:
     made = partitions(Rules())
-    bucket = made.find(item(), WHO, 0.0)
+    bucket = present(made.find(item(), WHO, 0.0))
     bucket.record(3000, 0.0)
     made.configure(Rules(500.0), RULE, 0.0)
     assert made.find(item(), WHO, 0.0) is bucket
@@ -83,7 +86,7 @@ def test_a_new_source_keeps_the_history():
     assert made.live() == [bucket]
 
 
-def test_idle_state_is_dropped():
+def test_idle_state_is_dropped() -> None:
     source = Rules()
     made = partitions(source)
     made.find(item(), WHO, 0.0)
@@ -93,9 +96,9 @@ def test_idle_state_is_dropped():
     assert source.asked == 2
 
 
-def test_made_up_partitions_have_a_bounded_number_of_buckets():
+def test_made_up_partitions_have_a_bounded_number_of_buckets() -> None:
     made = partitions(Rules())
-    hot = made.find(item(partition=-1), WHO, 0.0)
+    hot = present(made.find(item(partition=-1), WHO, 0.0))
     for partition in range(sourced_partitions.BUCKETS_AT_MOST):
         made.find(item(partition=partition), WHO, 0.0)
         if partition == 1000:
@@ -104,8 +107,8 @@ def test_made_up_partitions_have_a_bounded_number_of_buckets():
     assert made.find(item(partition=-1), WHO, 1.0) is hot
 
 
-def test_a_new_bucket_begins_with_its_part_of_a_shared_limit():
+def test_a_new_bucket_begins_with_its_part_of_a_shared_limit() -> None:
     made = partitions(Rules())
     made.first_part = 0.25
-    bucket = made.find(item(), WHO, 0.0)
+    bucket = present(made.find(item(), WHO, 0.0))
     assert (bucket.limit, bucket.whole_limit) == (250.0, 1000.0)
