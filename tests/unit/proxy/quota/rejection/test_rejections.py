@@ -8,7 +8,7 @@ from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import Quota
 from proxy.quota.rejection import rejections as module
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, OUT_OF_ORDER, RejectedItems, Rejections
-from proxy.quota.usage import REST
+from proxy.quota.usage import REST, UsageLedger
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView
 
@@ -142,6 +142,27 @@ def test_rejections_are_counted_by_topic_and_reason() -> None:
     assert rejections.topics["others", "hot"].bytes == 200
     assert hot.bucket.throttled_requests == 2
     assert hot.bucket.state(0.0).throttled_until > 0.0
+
+
+def test_rejections_and_mutes_are_in_the_clients_usage() -> None:
+    rejections, hot = Rejections(), Hot(partitions=(0, 2))
+    usage = UsageLedger().client(1, "u", "c")
+    who = Identity("u", "c", "127.0.0.1", usage)
+    verdict = rejections.reject([hot], request(600, 100, 1500), who, MAX_SECONDS, 0.0)
+    rejections.count_mute(verdict, who, 0.0)
+    taken = {each.topic and each.partition: each.tally for each in usage.take()}
+    rejected = {place: (tally.rejected_requests, tally.rejected_bytes) for place, tally in taken.items()}
+    assert rejected == {0: (1, 600), 2: (0, 1500), "": (0, 0)}
+    assert (taken[""].throttled_requests, taken[""].throttle_seconds) == (1, 1.0)
+    assert {tally.quota for tally in taken.values()} == {"hot"}
+
+
+def test_a_client_that_does_not_wait_is_counted_as_not_muted() -> None:
+    rejections, hot = Rejections(), Hot()
+    usage = UsageLedger().client(1, "u", "c")
+    who = Identity("u", "c", "127.0.0.1", usage)
+    rejections.count_mute(rejections.reject([hot], request(100), who, MAX_SECONDS, 0.0), who, 0.0)
+    assert sum(each.tally.throttle_seconds for each in usage.take()) == 0.0
 
 
 def test_counters_do_not_grow_without_end() -> None:
