@@ -1,13 +1,13 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.fair_share import FairShare
+from proxy.quota.measure.fair_share import Debtors, FairShare
 
 RATE = 100.0
 
 
-def connections(count: int) -> list[Identity]:
-    return [Identity("u", "c", "127.0.0.1") for _ in range(count)]
+def connections(count: int, user: str = "u") -> list[Identity]:
+    return [Identity(user, "c", "127.0.0.1") for _ in range(count)]
 
 
 def test_one_alone_waits_for_its_own_debt() -> None:
@@ -102,3 +102,72 @@ def test_a_paid_debt_that_is_given_back_pays_those_of_others() -> None:
     shares.owe(staying, 50.0, RATE, 10.0)
     shares.give_back(leaving, 20.0, RATE, 10.5)
     assert shares.owe(staying, 10.0, RATE, 10.5) == pytest.approx(0.1)
+
+
+def test_a_part_of_a_debt_is_given_back() -> None:
+    one, other, late = connections(3)
+    (stranger,) = connections(1, "v")
+    shares = FairShare(10.0)
+    shares.owe(one, 50.0, RATE, 10.0)
+    shares.owe(other, 10.0, RATE, 10.0)
+    shares.owe(stranger, 1000.0, RATE, 10.0)
+    shares.give_back(one, 20.0, RATE, 10.0)
+    assert shares.owe(one, 0.0, RATE, 10.0) == pytest.approx(0.7)
+    # A new connection waits for what its user owes now.
+    assert shares.owe(late, 0.0, RATE, 10.0) == pytest.approx(0.7)
+    assert shares.ahead_seconds == pytest.approx(0.7)
+
+
+def test_debtors_are_those_whose_debt_is_not_paid() -> None:
+    one, other = connections(2)
+    shares = FairShare(10.0)
+    shares.owe(one, 10.0, RATE, 10.0)
+    shares.owe(other, 50.0, RATE, 10.0)
+    assert shares.debtors == 2
+    shares.pay(RATE, 10.3)
+    assert shares.debtors == 1
+
+
+def test_what_a_connection_without_a_debt_gives_back_changes_nothing() -> None:
+    one, other = connections(2)
+    shares = FairShare(10.0)
+    shares.owe(one, 50.0, RATE, 10.0)
+    shares.give_back(other, 20.0, RATE, 10.0)
+    assert (shares.debtors, shares.owe(one, 0.0, RATE, 10.0)) == (1, pytest.approx(0.5))
+
+
+def test_users_that_come_and_go_leave_nothing_behind() -> None:
+    last = Identity("last", "c", "127.0.0.1")
+    shares = FairShare(0.0)
+    shares.owe(last, 1e9, RATE, 0.0)
+    for step in range(5000):
+        (one,) = connections(1, f"user-{step}")
+        shares.owe(one, 1.0, RATE, step * 0.02)
+    assert len(shares._latest) < 2000
+    # The debt of a user that stays is known to a new connection.
+    (late,) = connections(1, "last")
+    assert shares.owe(late, 0.0, RATE, 100.0) > 1e6
+
+
+def test_only_a_new_connection_of_a_user_with_another_is_new() -> None:
+    debtors = Debtors()
+    first, second = connections(2)
+    (other,) = connections(1, "v")
+    assert [debtors.new(who) for who in (first, first, other, second, second)] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_debtors_are_bounded() -> None:
+    debtors = Debtors()
+    (first,) = connections(1)
+    debtors.new(first)
+    for one in connections(5000):
+        debtors.new(one)
+    assert len(debtors._connections) <= 1000
+    # It has been forgotten, but not its user.
+    assert debtors.new(first)
