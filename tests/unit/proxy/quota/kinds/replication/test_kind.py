@@ -13,6 +13,7 @@ from proxy.quota.kinds.replication.state import ThrottleState
 from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
+from proxy.quota.verdict import ALLOW
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
@@ -282,6 +283,41 @@ def test_consumers_are_not_charged(spent: Replication) -> None:
     assert spent.may_omit(TOPIC, 0, 2, WHO)
     spend(spent, follower=-1)
     assert limited(spent, START)[0].total_bytes == 100 * MEBIBYTE
+
+
+def fetching(follower: int) -> RequestView:
+    request = RequestView(1, 17, 1, "", 100)
+    request.replica_id = follower
+    return request
+
+
+def test_later_items_of_a_large_fetch_are_charged_to_its_follower() -> None:
+    quota = quotas(throttled(RATE), [1])[1]
+    later = [
+        Item(TOPIC, NO_ID, 0, 5 * RATE),
+        Item(TOPIC, NO_ID, 1, 0),
+        Item("", bytes(16), 2, RATE),
+    ]
+    assert quota.charge_items(fetching(-1), later, WHO, START) is ALLOW
+    assert limited(quota, START) == []
+    assert quota.charge_items(fetching(2), later, WHO, START) is ALLOW
+    assert limited(quota, START)[0].total_bytes == 5 * RATE
+    assert plan_of(quota, offset=49, watermark=50).omitted == 1
+
+
+@pytest.mark.parametrize(("partial", "batch"), [(False, 2), (True, 1)])
+def test_a_replica_without_records_gets_more_next_time_unless_the_rest_of_the_response_is_missing(
+    partial: bool, batch: int
+) -> None:
+    quota = quotas(throttled(RATE), [1])[1]
+    plan_of(quota, watermark=50, batch=MEBIBYTE)
+    (replica,) = quota.shared.replicas.values()
+    replica.batch_bytes = replica.granted
+    before = replica.granted
+    response = ResponseView(17, True, 100, True)
+    response.partial = partial
+    assert quota.charge(fetching(2), response, WHO, START) is ALLOW
+    assert (replica.batch_bytes, replica.granted) == (batch * before, 0)
 
 
 def test_only_listed_or_switched_replicas_are_omitted() -> None:
