@@ -3,7 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.quota.usage import UsageLedger
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
 from proxy.wire.api_keys import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
@@ -224,6 +225,31 @@ def test_a_message_that_is_too_large(story: Playbook) -> None:
     story.client_fails(
         message(2, bytes(3 << 19))[: 5 << 18], reason=CLIENT_PROTOCOL_ERROR, says="a message of a login"
     )
+
+
+def test_a_response_that_is_too_large(story: Playbook) -> None:
+    begin(story, "PLAIN")
+    story.client(message(2, ALICE))
+    story.broker_fails(
+        replied(2, bytes(3 << 19))[: 5 << 18],
+        reason=BROKER_PROTOCOL_ERROR,
+        says="the response to a message of a login",
+    )
+
+
+@LATER
+def test_the_bytes_of_a_login_are_in_the_client_s_usage(version: int) -> None:
+    ledger = UsageLedger()
+    story = login_story(Traffic(usage=ledger), UNNAMED)
+    begin(story, "SCRAM-SHA-256", version)
+    step(story, 2, FIRST, SERVER_FIRST, version)
+    counted = {
+        (usage.user, usage.api_key): usage.tally.bytes_out
+        for client in ledger.close_interval()
+        for usage in client.take()
+    }
+    assert counted["ANONYMOUS", SASL_HANDSHAKE] == len(handshaken(1, 0 if version == RAW else 1))
+    assert counted["ANONYMOUS", SASL_AUTHENTICATE] == len(replied(2, SERVER_FIRST, version))
 
 
 def test_a_version_that_nobody_knows(story: Playbook) -> None:
