@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.wire.api_keys import JOIN_GROUP, SYNC_GROUP
-from tests.support.messages.exchanges import opaque, produce, produced, responded
+from tests.support.messages.exchanges import fetch, fetched, opaque, produce, produced, responded
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 
 AWAITED = [
@@ -66,3 +66,11 @@ def test_a_response_that_is_delayed_after_a_drain_goes_with_the_next():
     request = produce(1, size=3000, version=0)
     story = slow().client(request).to_broker(request).drain()
     story.broker(produced(1, version=0)).drain().to_client(produced(1, version=0)).idle()
+
+
+def test_a_fetch_that_was_sent_ahead_is_forwarded_and_its_wait_announced():
+    first, ahead = fetch(1), fetch(2)
+    story = slow().client(first + ahead).to_broker(fetch(1, max_bytes=1000))
+    story.drain().to_broker(ahead)
+    story.broker(fetched(1, size=900)).to_client(fetched(1, size=900))
+    story.broker(fetched(2, size=2100)).to_client(fetched(2, size=2100, throttle_ms=2000)).muted(2.0)

@@ -2,11 +2,12 @@
 
 import pytest
 
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import TOPIC, api_versions, opaque, produce, produced, responded
-from tests.support.messages.kio_messages import framed
+from tests.support.messages.kio_messages import Ports, framed
 from tests.support.messages.old_messages import fetch_request, fetch_response
-from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
+from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay
 
 KILOBYTE = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
 
@@ -43,6 +44,14 @@ def test_fetch_v0_is_delayed_for_its_own_size():
     story = slow().client(fetch(1)).to_broker(fetch(1)).unmuted()
     story.broker(fetched(1, size=3500)).to_client().muted(2.5)
     story.at(2.5).to_client(fetched(1, size=3500)).unmuted().idle()
+
+
+def test_fetch_v0_in_debt_gets_nothing_when_the_debt_is_paid():
+    shared = engine(KILOBYTE)
+    other, story = (Playbook(drive(shared, Ports(), Traffic())) for _ in range(2))
+    other.client(fetch(1)).broker(fetched(1, size=5000))
+    story.client(fetch(2)).to_broker().at(0.5).to_client().muted(4.0)
+    story.at(3.999).to_client().at(4.0).to_client(fetch_response(0, 2, {})).unmuted().idle()
 
 
 @pytest.mark.parametrize("version", [1, 2])
