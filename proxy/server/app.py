@@ -4,7 +4,6 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -53,6 +52,7 @@ from proxy.server.reload import Reload
 from proxy.server.system.garbage_collection import GarbageCollection, gc_paused
 from proxy.server.system.malloc import keep_freed_memory
 from proxy.server.system.service_manager import ServiceManager
+from proxy.server.system.stop_requests import StopRequests
 from proxy.server.usage import usage_reporter
 from proxy.server.workers.link import WorkerLink
 from proxy.store.from_settings import Configuration
@@ -94,26 +94,6 @@ def run(proxy: "Proxy") -> int:
     GarbageCollection().start()
     uvloop.run(proxy.serve())
     return 0
-
-
-class _Stop:
-    """Requests to stop. They may come in one turn of the event loop, so each has an event of its own."""
-
-    def __init__(self) -> None:
-        self.first: Final = asyncio.Event()
-        """Set when the proxy is to stop."""
-        self.second: Final = asyncio.Event()
-        """Set when it is not to wait for limits.shutdown_delay_seconds."""
-
-    def request(self) -> None:
-        """Take a signal, or the end of the supervisor."""
-        (self.second if self.first.is_set() else self.first).set()
-
-    async def delay(self, seconds: float) -> None:
-        """Wait until a second request, at most for `seconds`."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.second.wait()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +248,7 @@ class Proxy:
         yield self._service_manager.follow(readiness.problems, readiness.warnings)
         yield self._forget_idle()
 
-    def _show(self, parts: "_Parts", stop: _Stop) -> Iterable[Work]:
+    def _show(self, parts: "_Parts", stop: StopRequests) -> Iterable[Work]:
         """Show the state of the process at the admin port, or to the supervisor, which has that port."""
         replication = partial(self._replication_state, parts.listeners)
         sources = AdminSources(
@@ -294,10 +274,10 @@ class Proxy:
             yield parts.admin_port.serve(sources, lambda: not parts.readiness.problems())
             yield sources.table.run()
 
-    def _handle_signals(self, tasks: Tasks) -> _Stop:
+    def _handle_signals(self, tasks: Tasks) -> StopRequests:
         """Reload on SIGHUP; return what SIGTERM and SIGINT request. SIGUSR2 is for supervisors."""
         loop = asyncio.get_running_loop()
-        stop = _Stop()
+        stop = StopRequests()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.request)
         loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(self._reload_by_signal()))
