@@ -304,15 +304,10 @@ class Responses:
     def _read_body(
         self, frame: Frame, reader: Reader, exchange: Exchange, api: Api, request: RequestView, now: float
     ) -> None:
+        """Read the fields of a response; the reader is behind its correlation_id."""
         if api.flexible_response_header(request.api_version):
             reader.skip_tags()
-        want_items = self._traffic.want_items or self._engine.wants_items(api.key)
-        rewrite = request.fetch_rewrite
-        if rewrite is not None and rewrite.reads_partitions:
-            want_items = True
-        body_size = frame.size - reader.offset
-        cursor = self._next_cursor(frame)
-        view = ResponseView(request.api_version, request.flexible, body_size, want_items, cursor)
+        view = self._new_view(frame, reader, api, request)
         if not frame.complete:
             view.partial = True
             self._start_cut_through(CutThrough(frame, exchange, reader, view), now)
@@ -321,11 +316,7 @@ class Responses:
         try:
             api.read_response(reader, request, view, self._addresses)
         except UnknownBrokers as unknown:
-            self._await_ports(unknown)
-            # The splitter uses the frame object again for the next frame.
-            self._awaiting = Frame(frame.pieces, frame.size, True)
-            self._awaiting_exchange = exchange
-            self._in_flight.begin_response()
+            self._read_again_later(frame, exchange, unknown)
             return
         self._spare_items.settle(view)
         # `room` has counted down from AMPLE_ROOM by the partitions that were read.
@@ -333,11 +324,39 @@ class Responses:
         if view.errors is not None:
             self._errors.take(exchange.api_key, view)
         if self._withheld.withhold(frame, exchange, request, view, now):
-            self._traffic.total.bytes_out -= frame.size
-            if exchange.client.usage is not None:
-                exchange.client.usage.count_out(exchange.api_key, -frame.size)
-            self._in_flight.send_local()
-            return
+            self._uncount(frame, exchange)
+        else:
+            self._charge_and_send(frame, exchange, request, view, now)
+        self._in_flight.send_local()
+
+    def _new_view(self, frame: Frame, reader: Reader, api: Api, request: RequestView) -> ResponseView:
+        """The view of a response whose body begins at the reader's offset."""
+        want_items = self._traffic.want_items or self._engine.wants_items(api.key)
+        rewrite = request.fetch_rewrite
+        if rewrite is not None and rewrite.reads_partitions:
+            want_items = True
+        body_size = frame.size - reader.offset
+        cursor = self._next_cursor(frame)
+        return ResponseView(request.api_version, request.flexible, body_size, want_items, cursor)
+
+    def _read_again_later(self, frame: Frame, exchange: Exchange, unknown: UnknownBrokers) -> None:
+        """Keep a response until its brokers have ports."""
+        self._await_ports(unknown)
+        # The splitter uses the frame object again for the next frame.
+        self._awaiting = Frame(frame.pieces, frame.size, True)
+        self._awaiting_exchange = exchange
+        self._in_flight.begin_response()
+
+    def _uncount(self, frame: Frame, exchange: Exchange) -> None:
+        """Take back what was counted of a response of the broker that the client does not get."""
+        self._traffic.total.bytes_out -= frame.size
+        if exchange.client.usage is not None:
+            exchange.client.usage.count_out(exchange.api_key, -frame.size)
+
+    def _charge_and_send(
+        self, frame: Frame, exchange: Exchange, request: RequestView, view: ResponseView, now: float
+    ) -> None:
+        """Charge a response that has been read, and send it with the edits of its view."""
         if exchange.rejection is not None:
             restore(frame.pieces, frame.size - view.body_size, view, exchange.rejection)
         self._charges.settle(exchange, request, view, now)
@@ -351,7 +370,6 @@ class Responses:
             self._count_items(exchange, request, view)
         self._spare_items.take_back(view)
         self._spare_items.take_back(request)
-        self._in_flight.send_local()
 
     def _next_cursor(self, frame: Frame) -> Cursor:
         """The cursor for a response: a new one if it is cut through, and outlives this call."""
