@@ -3,6 +3,8 @@
 The source gives each user 1000 bytes per second in and 500 out, for each partition of `orders`.
 """
 
+from typing import Any
+
 import pytest
 
 from proxy.quota.identity import Identity
@@ -24,11 +26,13 @@ INVALID_TOPIC = 17
 class Rules(LimitSource):
     """`begins_at`: the time before which it gives no limits."""
 
-    def __init__(self, by_partition=True, begins_at=0.0):
+    def __init__(self, by_partition: bool = True, begins_at: float = 0.0) -> None:
         super().__init__(by_partition)
         self.begins_at = begins_at
 
-    def find(self, key, user, client_id, now, topic="", partition=-1):
+    def find(
+        self, key: str, user: str, client_id: str, now: float, topic: str = "", partition: int = -1
+    ) -> SourcedLimit | None:
         if topic != "orders":
             return None
         limit = 1000.0 if key == IN_BY_SOURCE else 500.0
@@ -38,56 +42,62 @@ class Rules(LimitSource):
         )
 
 
-def sourced(topics=None, source=None, **settings):
+def sourced(
+    topics: dict[str, dict[str, str]] | None = None, source: Rules | None = None, **settings: Any
+) -> Any:
     resources = Resources(topics or {})
     return quota(Limits({}, resources=resources, settings=enforcement(**settings), source=source or Rules()))
 
 
-def producing(*sizes, topic="orders"):
+def producing(*sizes: int, topic: str = "orders") -> RequestView:
     request = RequestView(PRODUCE, 9, 1, "c", 10_000)
     request.items = items(*sizes, topic=topic)
     return request
 
 
-def owed(made):
+def owed(made: Any) -> dict[str | int, float]:
     """The bytes that each bucket lacks, by the user or the partition in its name."""
     return {bucket.user or bucket.partition: max(-bucket.tokens.measure(0.0), 0.0) for bucket in made.live()}
 
 
 @pytest.mark.parametrize("by_partition", [False, True])
-def test_only_a_source_with_limits_of_partitions_needs_items(by_partition):
+def test_only_a_source_with_limits_of_partitions_needs_items(by_partition: bool) -> None:
     made = sourced(source=Rules(by_partition))
     assert made.active is made.limits_topics is made.limits_fetches is by_partition
     assert made.item_api_keys == ((PRODUCE, FETCH, SHARE_FETCH) if by_partition else ())
 
 
-def test_observed_limits_of_a_source_limit_no_topic():
+def test_observed_limits_of_a_source_limit_no_topic() -> None:
     made = sourced(mode=OBSERVE)
     assert made.active
     assert not made.limits_topics
 
 
 @pytest.mark.parametrize(("sizes", "worst"), [((500, 2000), "u 1"), ((2000, 500), "u 0")])
-def test_a_producer_waits_for_its_worst_partition(sizes, worst):
+def test_a_producer_waits_for_its_worst_partition(sizes: tuple[int, ...], worst: str) -> None:
     made = sourced()
     assert produce(made, 1000, 1000) is ALLOW
     verdict = produce(made, *sizes)
     assert verdict.throttle_seconds == pytest.approx(2.0)
+    assert verdict.bucket is not None
     assert (verdict.bucket.quota, verdict.bucket.user) == (IN_BY_SOURCE, worst)
 
 
 @pytest.mark.parametrize(
     ("topic_limit", "seconds", "quota_key"), [("500", 4.0, IN), ("4000", 1.0, IN_BY_SOURCE)]
 )
-def test_the_longer_wait_of_the_topics_and_the_sources_limit_counts(topic_limit, seconds, quota_key):
+def test_the_longer_wait_of_the_topics_and_the_sources_limit_counts(
+    topic_limit: str, seconds: float, quota_key: str
+) -> None:
     made = sourced({"orders": {IN: topic_limit}})
     size = 2500 if topic_limit == "500" else 2000
     verdict = produce(made, size)
     assert verdict.throttle_seconds == pytest.approx(seconds)
+    assert verdict.bucket is not None
     assert verdict.bucket.quota == quota_key
 
 
-def test_topics_that_the_source_does_not_limit_and_unknown_names_pass():
+def test_topics_that_the_source_does_not_limit_and_unknown_names_pass() -> None:
     made = sourced()
     for topic in ("others", ""):
         assert produce(made, 99_000, topic=topic) is ALLOW
@@ -95,7 +105,7 @@ def test_topics_that_the_source_does_not_limit_and_unknown_names_pass():
     assert made.live() == []
 
 
-def test_later_items_of_a_large_frame_are_charged():
+def test_later_items_of_a_large_frame_are_charged() -> None:
     made = sourced()
     produce(made, 1000)
     assert made.charge_items(producing(500), items(500), WHO, 0.0).throttle_seconds == pytest.approx(0.5)
@@ -104,10 +114,11 @@ def test_later_items_of_a_large_frame_are_charged():
 
 
 @pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
-def test_a_consumer_waits_for_its_worst_partition_and_so_does_its_next_fetch(api_key):
+def test_a_consumer_waits_for_its_worst_partition_and_so_does_its_next_fetch(api_key: int) -> None:
     made = sourced({"orders": {OUT: "4000"}})
     verdict = charge(made, 600, 1500, api_key=api_key)
     assert verdict.throttle_seconds == pytest.approx(2.0)
+    assert verdict.bucket is not None
     assert (verdict.bucket.quota, verdict.bucket.user) == (OUT_BY_SOURCE, "u 1")
     for now, granted in ((1.0, False), (2.5, True)):
         grant = fetch(made, now=now, api_key=api_key)
@@ -115,14 +126,14 @@ def test_a_consumer_waits_for_its_worst_partition_and_so_does_its_next_fetch(api
         grant.end()
 
 
-def test_both_limits_of_a_partition_are_charged_each_time():
+def test_both_limits_of_a_partition_are_charged_each_time() -> None:
     made = sourced({"orders": {OUT: "1000"}})
     seconds = [charge(made, 600).throttle_seconds for _ in range(3)]
     assert seconds == pytest.approx([0.2, 1.4, 2.6])
     assert {bucket.quota: bucket.used for bucket in made.live()} == {OUT: 1800.0, OUT_BY_SOURCE: 1800.0}
 
 
-def test_a_limit_that_begins_later_withholds_records_of_a_known_partition():
+def test_a_limit_that_begins_later_withholds_records_of_a_known_partition() -> None:
     made = sourced({"orders": {OUT: "10000"}}, Rules(begins_at=5.0))
     charge(made, 100)
     grant = fetch(made)
@@ -131,7 +142,7 @@ def test_a_limit_that_begins_later_withholds_records_of_a_known_partition():
     assert made.withholds(request, items(100), WHO, grant, 5.0).quota == OUT_BY_SOURCE
 
 
-def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withheld_in_debt():
+def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withheld_in_debt() -> None:
     """A client that reconnects is not known to consume a partition, and does not wait for it."""
     made = sourced()
     charge(made, 1500)
@@ -148,7 +159,7 @@ def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withhe
         later.end()
 
 
-def test_what_the_broker_does_not_append_is_given_back():
+def test_what_the_broker_does_not_append_is_given_back() -> None:
     made = sourced()
     request = producing(3000, 3000, 0)
     made.admit(request, WHO, 0.0)
@@ -162,7 +173,7 @@ def test_what_the_broker_does_not_append_is_given_back():
     assert owed(made) == {"u 0": 0.0, "u 1": 2000.0}
 
 
-def test_a_request_that_is_not_forwarded_is_given_back():
+def test_a_request_that_is_not_forwarded_is_given_back() -> None:
     made = sourced({"<default>": {IN: "1000"}})
     request = producing(3000, 0, 3000)
     request.items.append(Item("", NO_ID, 3, 3000))
@@ -172,7 +183,7 @@ def test_a_request_that_is_not_forwarded_is_given_back():
     assert owed(made) == {0: 0.0, 2: 0.0, "u 0": 0.0, "u 2": 0.0}
 
 
-def test_buckets_begin_with_their_part_and_are_dropped_when_idle():
+def test_buckets_begin_with_their_part_and_are_dropped_when_idle() -> None:
     made = sourced()
     made.begin_with(0.25)
     produce(made, 10)
