@@ -41,6 +41,7 @@ class Setting:
     """Further entries of quotas.clients."""
     kinds: tuple[str, ...] = ()
     """What else than the tenants' byte quotas is on: see bench.peers.quota_proxy.KINDS."""
+    workers: int = 1
 
 
 def no_doubts() -> list[str]:

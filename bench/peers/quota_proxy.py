@@ -83,6 +83,8 @@ def configuration(
         # The fake broker stores no topics.
         "quotas": {"store": "none", "algorithm": "pace", "clients": clients, **limits},
     }
+    if setting.workers > 1:
+        document["workers"] = setting.workers
     if "usage" in setting.kinds:
         document["usage"] = {"files": {"folder": str(setting.folder / f"usage-{bootstrap}")}}
     return document

@@ -31,7 +31,7 @@ _SHARING: Final = {
         "test_embedded_kafka.py::test_a_broker_can_be_stopped_and_killed_and_comes_back",
         "test_ports.py::test_a_node_id_beyond_the_ports",
         "test_shares_leader.py",
-        "test_soak.py::test_brokers",
+        "test_soak.py::test_three_brokers",
         "test_store.py::test_out_of_reach",
         "test_store.py::test_the_topic_outlives_a_broker",
     ),

@@ -18,9 +18,8 @@ from confluent_kafka.admin import (
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.admin_requests import shown_of
 from tests.support.kafka.flood import producing
-from tests.support.kafka.topics import make_topic, read_log
+from tests.support.kafka.topics import appended, make_topic, read_log
 from tests.support.messages.configs import TOPIC as CONFIG_OF_TOPIC
-from tests.support.messages.requests import batches
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
@@ -32,14 +31,6 @@ BURSTS: Final = 1.2
 OF_TOPIC: Final = "topic.producer.byte.rate"
 KINDS: Final = ("producer_byte_rate", OF_TOPIC)
 TENANT, TOPIC = "scope-tenant", "scope-topic"
-
-
-def appended(kafka: EmbeddedKafka, topic: str) -> list[list[tuple[float, int]]]:
-    """The times at which each broker appended batches, and their sizes."""
-    return [
-        [piece for records in read_log(kafka, topic, partition) for piece in batches(records)]
-        for partition in range(3)
-    ]
 
 
 def set_rate(proxy: ProxyProcess, topic: str, rate: int) -> None:
@@ -121,7 +112,7 @@ def test_one_limit_over_brokers_and_proxies(kafka_cluster: EmbeddedKafka, run_pr
         assert min(parts) > 0.0, kind
         assert sum(parts) <= 1.2 * LIMIT, kind
     for topic in (TENANT, TOPIC):
-        of_brokers = appended(kafka_cluster, topic)
+        of_brokers = [appended(kafka_cluster, topic, partition) for partition in range(3)]
         assert all(of_brokers), "every broker had a part"
         pieces = sorted(piece for pieces in of_brokers for piece in pieces if piece[0] <= ended)
         seconds = pieces[-1][0] - pieces[0][0]

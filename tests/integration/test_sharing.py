@@ -10,8 +10,7 @@ import pytest
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.flood import producing
 from tests.support.kafka.rates import check_fives, per_second, uneven
-from tests.support.kafka.topics import describe_topic, drop_topic, make_topic, read_log
-from tests.support.messages.requests import batches
+from tests.support.kafka.topics import appended, describe_topic, drop_topic, make_topic
 from tests.support.process.pauses import Pauses
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
@@ -21,14 +20,11 @@ QUOTA = 1_000_000
 SETTLING = 3
 
 
-def sharing_with(run_proxy: ProxyRunner, kafka: EmbeddedKafka, topic: str, client_id: str) -> ProxyProcess:
+def sharing_with(
+    run_proxy: ProxyRunner, kafka: EmbeddedKafka, topic: str, client_id: str, workers: int = 1
+) -> ProxyProcess:
     quotas = [{"entity": {"client-id": client_id}, "producer_byte_rate": QUOTA}]
-    return run_proxy(kafka.bootstrap, quotas, settings={"sharing": {"topic": topic}})
-
-
-def appended(kafka: EmbeddedKafka, topic: str) -> list[tuple[float, int]]:
-    """The times at which the broker appended batches, and their sizes."""
-    return [piece for records in read_log(kafka, topic) for piece in batches(records)]
+    return run_proxy(kafka.bootstrap, quotas, settings={"sharing": {"topic": topic}, "workers": workers})
 
 
 def logged(kafka: EmbeddedKafka, *topics: str) -> None:
@@ -41,10 +37,11 @@ def wait_for_instances(proxy: ProxyProcess, count: int) -> None:
 
 
 def test_two_proxies_let_one_limit_through(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """One of them has two workers, so three processes share the limit."""
     logged(kafka, "shared-a", "shared-b")
-    one, other = [sharing_with(run_proxy, kafka, "shares-two", "shared") for _ in range(2)]
-    wait_for_instances(one, 2)
-    wait_for_instances(other, 2)
+    one, other = [sharing_with(run_proxy, kafka, "shares-two", "shared", workers) for workers in (1, 2)]
+    wait_for_instances(one, 3)
+    wait_for_instances(other, 3)
     seconds = 9
     with producing(one, "shared-a", "shared"), producing(other, "shared-b", "shared"), Pauses() as pauses:
         began = time.time()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.soak import brokers, churn, client_ids, connections, restarts
+from bench.soak import brokers, churn, client_ids, connections, restarts, sharing
 from bench.soak.scenario import Run, Scenario
 from proxy.demo.embedded_kafka import EmbeddedKafka
 
@@ -20,5 +20,6 @@ def test_one_broker(scenario: Scenario, kafka: EmbeddedKafka, tmp_path: Path) ->
     assert scenario.run(Run(kafka, tmp_path, short=True)).failures == []
 
 
-def test_brokers(kafka_cluster: EmbeddedKafka, tmp_path: Path) -> None:
-    assert brokers.SCENARIO.run(Run(kafka_cluster, tmp_path, short=True)).failures == []
+@pytest.mark.parametrize("scenario", [brokers.SCENARIO, sharing.SCENARIO], ids=lambda each: each.name)
+def test_three_brokers(scenario: Scenario, kafka_cluster: EmbeddedKafka, tmp_path: Path) -> None:
+    assert scenario.run(Run(kafka_cluster, tmp_path, short=True)).failures == []

@@ -10,9 +10,10 @@ from statistics import fmean
 import pytest
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from tests.integration.test_sharing import QUOTA, SETTLING, appended, logged
+from tests.integration.test_sharing import QUOTA, SETTLING, logged
 from tests.support.kafka.flood import producing
 from tests.support.kafka.rates import check_fives, per_second
+from tests.support.kafka.topics import appended
 from tests.support.process.pauses import Pauses
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.process.workers import started

@@ -3,17 +3,23 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import confluent_kafka
 
-from tests.support.process.proxy_process import ProxyProcess
+
+class Reachable(Protocol):
+    """A proxy, or the brokers."""
+
+    @property
+    def bootstrap(self) -> str: ...
 
 
 @contextmanager
-def producing(proxy: ProxyProcess, topic: str, client_id: str, partitions: int = 1) -> Iterator[None]:
-    """Produce through the proxy in the block, to the topic's partitions in turn."""
+def producing(through: Reachable, topic: str, client_id: str, partitions: int = 1) -> Iterator[None]:
+    """Produce through a proxy, or to the brokers, in the block, to the topic's partitions in turn."""
     stop = threading.Event()
-    options = {"bootstrap.servers": proxy.bootstrap, "client.id": client_id, "batch.size": 20_000}
+    options = {"bootstrap.servers": through.bootstrap, "client.id": client_id, "batch.size": 20_000}
     producer = confluent_kafka.Producer({**options, "queue.buffering.max.messages": 200, "log_level": 0})
 
     def work() -> None:

@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.raw_client import RawClient
 from tests.support.messages.requests import (
+    batches,
     create_topic,
     delete_topic,
     fetch,
@@ -113,3 +114,10 @@ def read_log(kafka: EmbeddedKafka, name: str, partition: int = 0) -> Iterator[by
             offset = next_offset(response.records)
             if offset >= response.high_watermark:
                 return
+
+
+def appended(kafka: EmbeddedKafka, name: str, partition: int = 0) -> list[tuple[float, int]]:
+    """The times (s) of a partition's batches, and their sizes. With `message.timestamp.type=LogAppendTime`,
+    these are the times at which the broker appended them.
+    """
+    return [piece for records in read_log(kafka, name, partition) for piece in batches(records)]

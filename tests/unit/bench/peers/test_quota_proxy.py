@@ -31,6 +31,11 @@ def test_no_tenants_no_quotas(tmp_path: Path) -> None:
     assert document["quotas"] == {"store": "none", "algorithm": "pace", "clients": []}
 
 
+def test_several_workers(tmp_path: Path) -> None:
+    document = configuration(Setting(19092, 0, tmp_path, workers=2), bootstrap=1, admin=2, broker_port_base=3)
+    assert document["workers"] == 2
+
+
 def checkout(folder: Path, version: str) -> Path:
     """A checkout whose `quota-proxy version` prints `version`."""
     command = folder / ".venv/bin/quota-proxy"
