@@ -172,8 +172,9 @@ class Group:
             self.let_pass(SETTLING)
 
     def _complaints(self) -> list[int]:
-        """How often each proxy has logged that it cannot use the topic."""
-        return [len(proxy.log_lines(f"sharing: topic {SHARES}: ")) for proxy in self.proxies]
+        """How often each proxy has logged that it cannot use the topic, or gets no reports."""
+        what = f"sharing: (topic {SHARES}: |no report)"
+        return [len(proxy.log_lines(what)) for proxy in self.proxies]
 
     def delete_topic(self) -> None:
         """Delete the topic of the shares: a process creates it again."""

@@ -119,6 +119,8 @@ class LimitSharing:
         """Set when larger parts apply, which clients wait for."""
         self._namesakes = 0
         """The live processes with this one's name; 0 if there is no other, or not for long."""
+        self._silence_logged = False
+        """Whether the log has the present lack of reports."""
 
     @property
     def instances(self) -> int:
@@ -210,6 +212,7 @@ class LimitSharing:
                 self._has_parts = True
                 self.joined.set()
             self._look_for_namesakes()
+            self._log_silence()
             await self._pause(pause if self.joined.is_set() else min(pause, JOIN_PAUSE))
 
     async def _pause(self, seconds: float) -> None:
@@ -331,6 +334,23 @@ class LimitSharing:
             if not self._namesakes:
                 log.warning("sharing: %d live processes have the instance name %s", found, self._instance)
             self._namesakes = found
+
+    def _log_silence(self) -> None:
+        """Log once that no reports arrive, unless the topic has logged a reason.
+
+        If a broker hangs or is killed, the clients of the topic retry, and may have no error for seconds. A
+        process that has stalled has read nothing yet.
+        """
+        if not self._sharing.degraded:
+            self._silence_logged = False
+        elif not self._silence_logged and self.joined.is_set() and not self._sharing.stalled:
+            self._silence_logged = True
+            if not self.topic.problem:
+                log.warning(
+                    "sharing: no report has arrived for %.0f s; this process %s of each limit",
+                    self.lag_seconds,
+                    self._what_it_uses(),
+                )
 
     def _see(self, report: Report, offset: int, timestamp_ms: int) -> None:
         if self._sharing.instances == 0:

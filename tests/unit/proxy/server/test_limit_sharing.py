@@ -233,6 +233,42 @@ async def test_a_process_that_reads_its_first_record_late_keeps_the_whole_limits
     await tasks.cancel()
 
 
+async def test_each_silence_of_the_log_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(limit_sharing, "REPORT_SECONDS", 0.01)
+    monkeypatch.setattr(limit_sharing, "LONGEST_PAUSE", 0.01)
+    tasks, written, delivers = Tasks(), 0, True
+
+    def append(value: bytes) -> None:
+        nonlocal written
+        if delivers:
+            shares.take(Record(written, written, value))
+            written += 1
+
+    def time() -> float:
+        return asyncio.get_running_loop().time() * 5
+
+    def lines() -> int:
+        return len([message for message in caplog.messages if "no report has arrived" in message])
+
+    shares = LocalShares(append)
+    sharing = LimitSharing("a", quota_engines(), shares, time)
+    tasks.start(sharing.follow())
+    tasks.start(sharing.run())
+    await asyncio.wait_for(sharing.joined.wait(), 30)
+    for silence in (1, 2):
+        delivers = False
+        await reached(lambda number=silence: lines() == number, "a line in the log")
+        lag = sharing.lag_seconds
+        await reached(lambda before=lag: sharing.lag_seconds > before + 5.0, "further passes")
+        assert lines() == silence
+        delivers = True
+        await reached(lambda: not sharing.degraded, "a report")
+    await tasks.cancel()
+    assert all("keeps its part" in message for message in caplog.messages)
+
+
 async def test_a_new_topic_keeps_the_parts_until_all_have_joined(start: Start) -> None:
     async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
         sharing, bucket = start(broker, "a")
