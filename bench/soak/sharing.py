@@ -79,8 +79,11 @@ class Group:
         self._kafka: Final = run.kafka
         quotas = [{"entity": {"client-id": TENANT}, "scope": "cluster", "producer_byte_rate": LIMIT}]
         settings = {"quotas": {"store": "none"}, "sharing": {"topic": SHARES}}
+        self._short: Final = run.short
+        upstream = run.kafka.bootstrap
         *self.proxies, self.guest = [
-            ProxyProcess(run.folder / name, run.kafka.bootstrap, quotas, settings=settings) for name in "abcd"
+            ProxyProcess(run.folder / name, upstream, quotas, settings=settings, fork=run.short)
+            for name in "abcd"
         ]
 
     @contextmanager
@@ -93,7 +96,7 @@ class Group:
             self.wait_for_all()
             for proxy, topic in zip(self.proxies, TOPICS[:3], strict=True):
                 stack.enter_context(producing(proxy, topic, TENANT))
-            self.let_pass(SETTLING)
+            self.let_pass(0.0 if self._short else SETTLING)
             yield
 
     def wait_for_all(self) -> None:
@@ -123,7 +126,7 @@ class Group:
         self.guest.start().wait_ready()
         with producing(self.guest, TOPICS[3], TENANT):
             wait_until(lambda: _used(self.guest), "the first bytes through the process that has joined")
-            self.let_pass(random.uniform(*STAY_SECONDS))
+            self.let_pass(STAY_SECONDS[0] if self._short else random.uniform(*STAY_SECONDS))
             if number % 2 == 0:
                 self.guest.stop()
             else:
