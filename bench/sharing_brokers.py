@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, Final
@@ -57,8 +58,9 @@ def flow(kafka: EmbeddedKafka, way: str, places: Sequence[Reachable], seconds: i
     with ExitStack() as all_producers:
         stacks = [all_producers.enter_context(ExitStack()) for _ in topics]
 
-        def begin(number: int) -> None:
-            stacks[number].enter_context(producing(places[number], topics[number], TENANT))
+        def begin(*numbers: int) -> None:
+            for number in numbers:
+                stacks[number].enter_context(producing(places[number], topics[number], TENANT))
 
         def end_second() -> None:
             place = places[1]
@@ -68,15 +70,14 @@ def flow(kafka: EmbeddedKafka, way: str, places: Sequence[Reachable], seconds: i
 
         actions: Sequence[Callable[[], object]] = (
             lambda: begin(0),
-            lambda: [begin(1), begin(2)],
+            lambda: begin(1, 2),
             stacks[2].close,
             end_second,
         )
         began = time.time()
         for phase, action in enumerate(actions, 1):
             action()
-            until = began + phase * seconds
-            wait_until(lambda until=until: time.time() >= until, "the end of the phase", seconds + 60)
+            wait_until(partial(_is_over, began + phase * seconds), "the end of the phase", seconds + 60)
     length = len(PHASES) * seconds
     return [[float(size) for size in per_second(appended(kafka, topic), began, length)] for topic in topics]
 
@@ -95,8 +96,16 @@ def proxies(stack: ExitStack, kafka: EmbeddedKafka, folder: Path, way: str) -> l
     ]
     if way == SHARED:
         for proxy in made:
-            wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 3, "three processes")
+            wait_until(partial(_knows_all, proxy), "three processes that share")
     return made
+
+
+def _is_over(until: float) -> bool:
+    return time.time() >= until
+
+
+def _knows_all(proxy: ProxyProcess) -> bool:
+    return proxy.metric("quota_proxy_instances") == 3
 
 
 def measure(kafka: EmbeddedKafka, folder: Path, way: str, seconds: int) -> Rates:

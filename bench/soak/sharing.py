@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from operator import gt
 from statistics import fmean, pstdev
 from typing import Any, Final
@@ -102,7 +103,7 @@ class Group:
     def wait_for_all(self) -> None:
         """Wait until exactly the three proxies share, and none has a warning."""
         for proxy in self.proxies:
-            wait_until(lambda proxy=proxy: _shares(proxy), "three processes that share", 120)
+            wait_until(partial(_shares, proxy), "three processes that share", 120)
 
     @staticmethod
     def let_pass(seconds: float) -> None:

@@ -187,8 +187,10 @@ def admitted(use: Use, limits: Limits, connections: tuple[int, int], brokers: tu
                 for number in range(count)
             ]
         log.run(now)
-        for each in (*proxies, *clients):
-            each.step(now)
+        for proxy in proxies:
+            proxy.step(now)
+        for client in clients:
+            client.step(now)
         now = round(now + STEP, 6)
     found = dict.fromkeys(brokers, 0.0)
     for client in clients:
