@@ -8,10 +8,17 @@ from bench.soak.sharing import LIMIT, Phase, check, figures_of
 QUIET = [0.0] * 21
 
 
-def found(rates: list[float], *, short: bool = False, steady: bool = False, least: float = 0.9) -> list[str]:
+def found(
+    rates: list[float],
+    *,
+    short: bool = False,
+    steady: bool = False,
+    least: float = 0.9,
+    bursts: float = 0.0,
+) -> list[str]:
     """The failures of a phase with these rates of each second, as parts of the limit."""
     outcome = Outcome()
-    phase = Phase("PHASE", 100.0, 100.0 + len(rates), steady, least)
+    phase = Phase("PHASE", 100.0, 100.0 + len(rates), steady, least, bursts)
     figures = figures_of([round(rate * LIMIT) for rate in rates], QUIET[: len(rates) + 1])
     check(phase, figures, outcome, short=short)
     return outcome.failures
@@ -58,3 +65,9 @@ def test_a_short_run_only_has_a_mean() -> None:
     assert found([0.5, 1.8, 1.0], short=True) == []
     [failure] = found([1.5, 1.5, 1.5], short=True)
     assert "PHASE" in failure
+
+
+def test_clients_that_are_new_to_a_process_have_a_burst() -> None:
+    rates = [1.0] * 10 + [1.1] * 5 + [1.0] * 5
+    assert found(rates, bursts=0.25) == []
+    assert len(found(rates, bursts=0.24)) == 1
