@@ -128,8 +128,8 @@ class Proxy:
 
     def step(self, now: float) -> None:
         while self._position < len(self._log.records):
-            stamp, report = self._log.records[self._position]
-            self._sharing.see(report, self._position, stamp)
+            stamp, read = self._log.records[self._position]
+            self._sharing.see(read, self._position, stamp)
             self._position += 1
         if now < self._report_at:
             return
