@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
 
-_HIDDEN: Final = ("_", ".")
+HIDDEN: Final = ("_", ".")
 """Spark does not read files and folders whose names begin with one of these."""
 _PATTERN: Final = re.compile(r"[][*?{}\\]")
 """The characters with a meaning in Hadoop's patterns of paths."""
@@ -40,6 +40,12 @@ class FilePath:
     def exists(self) -> bool:
         """Whether there is a file or folder."""
         return bool(self._files.exists(self._path))
+
+    def is_ignored(self) -> bool:
+        """Whether this is a file that Spark does not read because of its name."""
+        return self._path.getName().startswith(HIDDEN) and bool(
+            self._files.getFileStatus(self._path).isFile()
+        )
 
     def has_files(self, suffix: str = "") -> bool:
         """Whether the folder, or a folder in it, has a file that Spark reads and whose name has this
@@ -73,7 +79,7 @@ class FilePath:
         return {
             name: size
             for name, size in sizes.items()
-            if name.endswith(suffix) and not name.startswith(_HIDDEN)
+            if name.endswith(suffix) and not name.startswith(HIDDEN)
         }
 
     def child(self, name: str) -> "FilePath":
@@ -159,5 +165,5 @@ class FilePath:
         files = self._files.listFiles(self._path, True)
         while files.hasNext():
             name = files.next().getPath().toString().removeprefix(root)
-            if name.endswith(suffix) and not any(part.startswith(_HIDDEN) for part in name.split("/")):
+            if name.endswith(suffix) and not any(part.startswith(HIDDEN) for part in name.split("/")):
                 yield name

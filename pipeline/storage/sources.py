@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pipeline.errors import InputError
 from pipeline.schema import EVENT, names
 from pipeline.storage.dates import DATE, near
-from pipeline.storage.filesystem import FilePath, literal
+from pipeline.storage.filesystem import HIDDEN, FilePath, literal
 from pipeline.storage.formats import DELTA, ICEBERG, LOGS, PARQUET, format_of
 from pipeline.transforms.duplicates import PLACE, place_in_files, place_in_iceberg, place_in_topic
 from pipeline.transforms.events import checked_lines, checked_rows
@@ -75,7 +75,9 @@ def _local_kind(path: Path) -> str:
     for form, log in LOGS.items():
         if next(path.glob(log), None) is not None:
             return form
-    return LINES if next(path.rglob("*.parquet"), None) is None else PARQUET
+    found = (file.relative_to(path).parts for file in path.rglob("*.parquet"))
+    is_table = any(not any(part.startswith(HIDDEN) for part in parts) for parts in found)
+    return PARQUET if is_table else LINES
 
 
 def read_checked(spark: SparkSession, source: Source, window: Window = ALWAYS) -> DataFrame:
@@ -85,6 +87,10 @@ def read_checked(spark: SparkSession, source: Source, window: Window = ALWAYS) -
     """
     if source.kind == FILES:
         source = replace(source, kind=_kind_of(spark, source.place))
+    if source.kind != KAFKA and FilePath(spark, source.place).is_ignored():
+        raise InputError(
+            f"Spark does not read {source.place}, because of the first character of its name; rename the file"
+        )
     if source.kind in (PARQUET, DELTA, ICEBERG):
         found = _rows(spark, source, window)
         missing = [name for name in names(EVENT) if name not in found.columns]

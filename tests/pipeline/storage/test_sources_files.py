@@ -1,9 +1,12 @@
 """Files with events as they occur: empty, unfinished, of other programs, and with unusual names of users."""
 
+import bz2
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from click.testing import Result
 from pyspark.sql import DataFrame, SparkSession
 
@@ -39,6 +42,74 @@ def test_a_folder_of_files_that_are_being_written(run_job: RunJob, tmp_path: Pat
     assert users[1] == users[0] | {"unfinished"}
     assert {row.raw for row in read_rows(out / "quarantine")} == {whole[:100], "caf\ufffd"}
     assert len(read_rows(out / "quarantine")) == 2
+
+
+def test_every_file_of_a_folder_counts_once(run_job: RunJob, tmp_path: Path) -> None:
+    """Whatever its name, its folder, its compression, and its line ends. A second run adds nothing."""
+    folder, out, mark = tmp_path / "in", tmp_path / "out", b"\xef\xbb\xbf"
+    names = [
+        "a,b",
+        "a b",
+        "a#b",
+        "a%20b",
+        "a%b",
+        "a?b*[c]{d}",
+        "a\\b",
+        "x/same",
+        "y/same",
+        "date=2026-01-01/same",
+    ]
+    forms: list[tuple[str, Callable[[bytes], bytes]]] = [
+        *[(f"{name}.jsonl", bytes) for name in names],
+        ("bom.jsonl", lambda lines: mark + lines),
+        ("crlf.jsonl", lambda lines: lines.replace(b"\n", b"\r\n")),
+        ("end.jsonl", lambda lines: lines.removesuffix(b"\n")),
+        ("packed.jsonl.gz", lambda lines: gzip.compress(mark + lines)),
+        ("twice.jsonl.gz", lambda lines: gzip.compress(lines) + gzip.compress(lines)),
+        ("packed.jsonl.bz2", bz2.compress),
+    ]
+    for number, (name, change) in enumerate(forms):
+        lines = [json.dumps(make_event(partition=2 * number + step)) + "\n" for step in range(2)]
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(change("".join(lines).encode()))
+    for name, content in (("empty.jsonl", b""), ("empty.gz", b""), ("packed.gz", gzip.compress(b""))):
+        (folder / name).write_bytes(content)
+    for _ in range(2):
+        result = run_job("ingest", "--events", folder, "--out", out)
+        assert result.exit_code == 0, result.output
+        found = sorted(row.partition for row in read_rows(out / "events"))
+        assert found == list(range(2 * len(forms)))
+        assert not (out / "quarantine").exists()
+
+
+def test_folders_without_events_are_empty(run_job: RunJob, tmp_path: Path) -> None:
+    """Also one with what a killed job of Spark has left."""
+    for name, left in (("empty", ""), ("lines", "_temporary/0/a.jsonl"), ("table", "_temporary/0/a.parquet")):
+        (tmp_path / name).mkdir()
+        if left:
+            write_lines(tmp_path / name / left, [make_event()])
+        result = run_job("throttle", "--events", tmp_path / name, "--out", tmp_path / "out" / name)
+        assert result.exit_code == 0, result.output
+        assert counts(result.output, "events read") == [0]
+
+
+@pytest.mark.parametrize(
+    "name", ["broken.gz", "changed.gz", "text.gz", "_hidden.jsonl", ".hidden.jsonl", "a:b.jsonl"]
+)
+def test_a_file_that_cannot_be_read_is_named(run_job: RunJob, tmp_path: Path, name: str) -> None:
+    """The job writes nothing."""
+    lines = "".join(json.dumps(make_event(at=10_000 * step)) + "\n" for step in range(500)).encode()
+    packed = bytearray(gzip.compress(lines))
+    packed[len(packed) // 2] ^= 0xFF
+    content = {"broken.gz": gzip.compress(lines)[:-20], "changed.gz": bytes(packed)}.get(name, lines)
+    write_lines(tmp_path / "in/other.jsonl", [make_event()])
+    (tmp_path / "in" / name).write_bytes(content)
+    events = tmp_path / "in" / name if "hidden" in name else tmp_path / "in"
+    result = run_job("ingest", "--events", events, "--out", tmp_path / "out")
+    assert result.exit_code == 2, result.output
+    assert name in result.output.splitlines()[-1]
+    assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
 def test_parquet_files_of_other_programs(run_job: RunJob, frame: Frame, tmp_path: Path) -> None:
