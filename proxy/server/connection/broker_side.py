@@ -58,9 +58,14 @@ class BrokerSide:
         self.pauses.change(None if self._ending else self.transport, why, on)
 
     def failed(self) -> None:
-        """Drop the bytes that wait, because the broker cannot be reached."""
+        """Drop the bytes that wait, because the broker cannot be reached.
+
+        If the dial times out just after it has connected, uvloop closes the transport without a call of
+        connection_lost(), and raises RuntimeError for later calls.
+        """
         self.connecting = False
         self._waiting = []
+        self.transport = None
 
     def follow(self, relay: Relay, direct: Direct) -> None:
         """See BrokerStream.follow()."""
@@ -149,6 +154,8 @@ class BrokerSide:
         self._events.broker_full(False)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self.transport is None:
+            return  # failed() was first
         self.transport = None
         if exc is not None:
             self.closed_by_broker = True

@@ -101,6 +101,33 @@ class Host:
         self.gone += 1
 
 
+class Connected(asyncio.Protocol):
+    """Cancels the dial at the moment at which it has connected."""
+
+    def __init__(self, broker: asyncio.Protocol, dial: "asyncio.Task[None]") -> None:
+        self._broker = broker
+        self._dial = dial
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._broker.connection_made(transport)
+        self._dial.cancel()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._broker.connection_lost(exc)
+
+
+class LateDialer(Host):
+    """Its dials time out at the moment at which they have connected."""
+
+    async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
+        loop = asyncio.get_running_loop()
+        (dial,) = self._tasks
+        try:
+            await loop.create_connection(lambda: Connected(broker, dial), "127.0.0.1", self.broker_port)
+        except asyncio.CancelledError:
+            raise UpstreamUnavailable("no connection in time") from None
+
+
 async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(HEARTBEAT)
     assert await reader.readexactly(len(RESPONSE)) == RESPONSE
@@ -181,6 +208,7 @@ def drained(host: Host) -> None:
         (waits_for_the_end, None, lambda: Host(0), BROKER_CLOSED),
         (waits_for_the_end, None, lambda: Host(reachable=False), BROKER_UNAVAILABLE),
         (waits_for_the_end, None, lambda: Host(reachable=False, late=True), DRAIN_TIMEOUT),
+        (waits_for_the_end, None, LateDialer, BROKER_UNAVAILABLE),
         (closes, aborted, Host, DRAIN_TIMEOUT),
         (closes, drained, Host, DRAINED),
     ],
@@ -193,6 +221,7 @@ def drained(host: Host) -> None:
         "broker closes",
         "unreachable",
         "unreachable, late",
+        "connected too late",
         "aborted",
         "drained",
     ],
