@@ -67,7 +67,11 @@ class FetchGrants:
         grant = FetchGrant(last.size) if free is None else free
         if not self._engine.limit_fetch(view, client, grant, now):
             return None
-        if not grant.ask_beside(len(earlier) + 1, view.max_bytes, now):
+        others = 1
+        for each in earlier:
+            if each.granted:
+                others += 1
+        if not grant.ask_beside(others, view.max_bytes, now):
             return None
         if free is not None:
             del earlier[0]

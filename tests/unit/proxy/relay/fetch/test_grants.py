@@ -109,12 +109,12 @@ def test_no_fetch_goes_beside_others_if_its_response_is_expected_to_be_large() -
 def test_a_fetch_that_does_not_go_beside_others_leaves_them_as_they_are() -> None:
     side = Side(4.5e6)
     grants = [side.first(), side.beside(), side.beside()]
-    side.bucket.record(1e6, START)
+    side.bucket.record(2e6, START)
     assert side.beside() is None
     present(grants[0]).settle(SIZE, SIZE, START, START)
     assert side.beside() is None
     assert side.reserved == 2 * SIZE
-    side.bucket.give_back(1e6, START)
+    side.bucket.give_back(2e6, START)
     assert side.beside() is grants[0]
 
 
