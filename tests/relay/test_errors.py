@@ -155,10 +155,6 @@ def test_a_header_that_cannot_be():
     client_fails(framed(b"\0\0\xff\xff" + bytes(6)), says="api_key 0 and api_version -1")
 
 
-def test_a_client_id_that_is_not_utf_8():
-    client_fails(framed(b"\0\2\0\0" + bytes(4) + b"\0\1\xff"), says="not UTF-8")
-
-
 def test_a_body_that_ends_too_early():
     request = produce(1)
     client_fails(framed(request[4:24]), says="at offset")
