@@ -71,8 +71,8 @@ class TopicCreations:
     def __init__(self, store: ConfigsStore, rules: ConfigRules, mutations: ControllerMutations) -> None:
         self._store: Final = store
         self._keys: Final = rules.keys(TOPIC)
-        self._proxy_only: Final = self._keys.keys() - rules.forwarded
-        """The quota configs that are not forwarded to brokers."""
+        self._forwarded: Final = rules.forwarded
+        """The quota configs that stay in the request, because brokers enforce them, too."""
         self._mutations: Final = mutations
 
     async def answer(self, intercepted: Intercepted, broker: Broker) -> Reply:
@@ -111,10 +111,9 @@ class TopicCreations:
         allowed: bool | None = None
         for topic in request.topics:
             await yielder.step()
-            configs, rest = await split_configs(request, topic, self._keys.__contains__, yielder)
-            # Configs that brokers enforce, too, stay in the request (quotas.replication.enforce: both).
-            if len(self._proxy_only) < len(self._keys):
-                rest = (await split_configs(request, topic, self._proxy_only.__contains__, yielder))[1]
+            configs, rest = await split_configs(
+                request, topic, self._keys.__contains__, yielder, self._forwarded
+            )
             name = topic.fields.name or ""
             # The broker rejects a topic that is in the request twice.
             if configs and times[topic.fields.name] == 1:

@@ -5,7 +5,7 @@ configs in the response (KIP-525); v6 rejects single topics for the quota (KIP-5
 response.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 from proxy.admin.messages.alter_configs import SET, ConfigOp
@@ -87,9 +87,15 @@ CREATE_TOPICS: Final = CreateTopics()
 
 
 async def split_configs(
-    request: TopicsRequest, topic: Topic, wanted: Callable[[str], bool], yielder: Yielder
+    request: TopicsRequest,
+    topic: Topic,
+    wanted: Callable[[str], bool],
+    yielder: Yielder,
+    forwarded: Container[str] = (),
 ) -> tuple[list[ConfigOp], Topic]:
-    """Return the `wanted` configs of a topic in a request, and the topic without them."""
+    """Return the `wanted` configs of a topic in a request, and the topic without them, except for those that
+    are `forwarded` nevertheless.
+    """
     flexible = request.flexible
     part = topic.part
     reader = Reader([part])
@@ -99,18 +105,20 @@ async def split_configs(
     head_end = reader.offset
     taken: list[ConfigOp] = []
     left: list[bytes] = []
-    for _ in range(reader.count(flexible)):
+    number = reader.count(flexible)
+    for _ in range(number):
         start = reader.offset
         name = reader.string(flexible)
         value = read_nullable(reader, flexible)
         skip_tags(reader, flexible)
         config = part[start : reader.offset]
-        if wanted(name):
+        ours = wanted(name)
+        if ours:
             taken.append(ConfigOp(name, SET, value, config))
-        else:
+        if not ours or name in forwarded:
             left.append(config)
         await yielder.step()
-    if not taken:
+    if len(left) == number:
         return taken, topic
     rest = [part[:head_end], count(len(left), flexible), *left, part[reader.offset :]]
     return taken, Topic(topic.fields, b"".join(rest))

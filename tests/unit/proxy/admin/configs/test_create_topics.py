@@ -12,6 +12,7 @@ from proxy.admin.messages.create_topics import CreateTopics
 from proxy.admin.messages.fields import MAX_REQUEST_BYTES
 from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.admin.yielder import STEPS
+from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
@@ -87,6 +88,7 @@ class Kit:
         file: dict[ConfigResource, dict[str, str]] | None = None,
         rejects: Mapping[str, ErrorCode] | None = None,
         mutation_rate: float | None = None,
+        rules: ConfigRules = CONFIG_RULES,
     ) -> None:
         self.store, self.log = memory_store({}, configs=file)
         self.broker = FakeBroker()
@@ -98,7 +100,7 @@ class Kit:
             everybody = {QuotaEntity(DEFAULT, None): {CONTROLLER_MUTATION_RATE: mutation_rate}}
             quota.configure(Limits(everybody), 0.0)
         mutations = ControllerMutations(quota, lambda: 0.0)
-        self.creations = TopicCreations(ConfigsStore(self.store), CONFIG_RULES, mutations)
+        self.creations = TopicCreations(ConfigsStore(self.store), rules, mutations)
 
     def _created(self, request: Any) -> Any:
         schema = response_type(CREATE, int(request.__version__))
@@ -163,6 +165,13 @@ async def test_quota_configs_are_stored_and_kafka_configs_forwarded(version: int
     assert kit.broker.asked[-1].topics[0].assignments[0].broker_ids == (1, 2)
     assert kit.configs == {"t": {RATE: "5", REPLICAS: "*"}}
     assert {setting.topic_id for _, setting in kit.log.records} == {topic_id("t").hex}
+
+
+async def test_forwarded_configs_are_set_here_and_at_the_broker() -> None:
+    kit = Kit(rules=ConfigRules(load_kinds(), forwarded=frozenset([REPLICAS])))
+    await kit.send(create({"t": {RATE: "5", REPLICAS: "*"}}))
+    assert kit.asked() == {"t": {REPLICAS: "*"}}
+    assert kit.configs == {"t": {RATE: "5", REPLICAS: "*"}}
 
 
 async def test_request_without_quota_configs_is_forwarded_unchanged() -> None:

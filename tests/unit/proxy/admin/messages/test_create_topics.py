@@ -59,6 +59,14 @@ def test_wanted_configs_are_taken_out() -> None:
     assert to_end(split_configs(again, again.topics[0], lambda name: True, Yielder()))[0] == []
 
 
+def test_forwarded_configs_stay_in_the_request() -> None:
+    request = read(request_frame(create_topics({"a": 1})))
+    [topic] = request.topics
+    configs, rest = to_end(split_configs(request, topic, lambda name: True, Yielder(), {"retention.ms"}))
+    assert [config.name for config in configs] == ["retention.ms"]
+    assert rest is topic
+
+
 def test_response_without_configs_gets_none() -> None:
     """A broker sends null to a client that may not describe the topic's configs."""
     request = read(request_frame(create_topics({"a": 1})))
