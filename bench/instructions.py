@@ -117,7 +117,7 @@ def total(file: Path) -> int:
     raise TimeoutError(f"callgrind has not written {file}")
 
 
-def measure(case: Case, port: int, pid: int, folder: Path, keep: Path, dump: int, depth: int) -> float:
+def measure(case: Case, port: int, pid: int, *, folder: Path, keep: Path, dump: int, depth: int) -> float:
     """Return the instructions per request, of which `depth` are in flight; `dump` is the number of the
     process's dumps before.
     """
@@ -153,7 +153,9 @@ def run(cases: list[Case], enforced: str, checkout: Path, keep: Path | None, dep
                 out = folder / "callgrind.out"
                 with counted(setting(enforced, port, folder, tls), checkout, out) as (proxy_port, pid):
                     for dump, case in enumerate(chosen):
-                        found[case.name] = measure(case, proxy_port, pid, folder, out, dump, depth)
+                        found[case.name] = measure(
+                            case, proxy_port, pid, folder=folder, keep=out, dump=dump, depth=depth
+                        )
                         if keep is not None:
                             shutil.copy(f"{out}.{dump + 1}", keep / f"{enforced}-{case.name}.callgrind")
     return found

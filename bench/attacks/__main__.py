@@ -49,6 +49,7 @@ def measure(
     name: str,
     where: str,
     target: Target,
+    *,
     broker: int,
     seconds: float,
     rounds: int,
@@ -194,8 +195,16 @@ def main() -> None:
     with targets(options) as (proxy, broker, turns):
 
         def run(where: str, target: Target, name: str) -> None:
-            seconds, rounds = options.seconds, options.rounds
-            figures.append(measure(name, where, target, broker.port, seconds, rounds, turns))
+            found = measure(
+                name,
+                where,
+                target,
+                broker=broker.port,
+                seconds=options.seconds,
+                rounds=options.rounds,
+                turns=turns,
+            )
+            figures.append(found)
             print("\n".join(form(figures[-1:])[2:3]), f"load {os.getloadavg()[0]:.1f}", flush=True)
 
         names = options.attacks or list(ATTACKS)

@@ -114,6 +114,7 @@ def usage(job: Job, by: str) -> None:
 )
 def ingest(
     job: Job,
+    *,
     stream: str | None,
     late: str,
     every: float,
@@ -230,6 +231,7 @@ def chargeback(job: Job, prices: Path) -> None:
 @click.option("--apply", is_flag=True, help="Print the review, then set the quotas at --bootstrap.")
 def recommend(
     job: Job,
+    *,
     headroom: float,
     per: str,
     capacity: float | None,
@@ -358,6 +360,7 @@ def report(
 @with_options
 def reassign(
     options: Options,
+    *,
     cluster: Path | None,
     bootstrap: str | None,
     moves: Path | None,

@@ -77,6 +77,7 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(run)
     def command(
+        *,
         events: str | None,
         out: str,
         start: str | None,

@@ -19,6 +19,7 @@ _LEFT: Final = 78.0
 _RIGHT: Final = 8.0
 _TOP: Final = 10.0
 _BOTTOM: Final = 26.0
+"""The size of a chart, and the space around its columns for the labels of the axes, in CSS pixels."""
 _LABELS_AT_MOST: Final = 12
 """Labels of the time axis."""
 _COLUMN_AT_MOST: Final = 56.0
@@ -170,7 +171,7 @@ def _cell(x: float, y: float, width: float, title: str, part: float | None) -> B
     color = EMPTY_COLOR if part is None else HEAT_COLOR
     # The square root: a cell is visible beside a much larger one.
     opacity = 1.0 if part is None else 0.08 + 0.92 * part**0.5
-    return Box(x + 1, y + 1, width - 2, _CELL_HEIGHT - 2, color, title, opacity)
+    return Box(x + 1, y + 1, width - 2, _CELL_HEIGHT - 2, color, title, opacity=opacity)
 
 
 def _time_labels(periods: Periods | None, slot: float, y: float) -> list[Label]:

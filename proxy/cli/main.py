@@ -81,7 +81,7 @@ def run(path: Path, log_level: str) -> None:
 @click.option("--counts", type=int, required=True)
 @click.option("--place", type=int, required=True)
 def worker(
-    path: Path, log_level: str, number: int, channel: int, ports: int, counts: int, place: int
+    path: Path, log_level: str, *, number: int, channel: int, ports: int, counts: int, place: int
 ) -> None:
     """One of several workers; `run` starts it."""
     from proxy.server.system.garbage_collection import gc_paused

@@ -118,13 +118,13 @@ def intervals_of(tenant: Any, base: int) -> list[Interval]:
     for start, length, size, requests, throttled, waited in zip(*columns, strict=True):
         count = connections_of(throttled, waited, length)
         interval = Interval(
-            (start - base) / 1000,
-            length / 1000,
-            size / count,
-            max(requests / count, 1.0),
-            throttled / count,
-            waited / 1000 / count,
-            count,
+            start=(start - base) / 1000,
+            length=length / 1000,
+            size=size / count,
+            requests=max(requests / count, 1.0),
+            throttled=throttled / count,
+            throttle_seconds=waited / 1000 / count,
+            connections=count,
         )
         found.append(interval)
     return take_turns(found)
