@@ -11,6 +11,7 @@ from typing import Any, Final
 import yaml
 
 MAX_BYTES: Final = 64 << 20
+"""The largest file. A YAML parser takes some 70 times as much memory as a file has."""
 MAX_DEPTH: Final = 64
 """Levels of nested lists and mappings. The configuration file has fewer than ten."""
 MAX_REPEATED: Final = 10

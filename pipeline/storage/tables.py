@@ -23,6 +23,7 @@ LATE_TABLE: Final = "late"
 """Events that a stream received too late for `events/`."""
 _ATTEMPT: Final = "mapreduce.job.application.attempt.id"
 _ATTEMPT_BITS: Final = 31
+"""Hadoop reads the number as a positive int."""
 _SUCCESS: Final = "_SUCCESS"
 """The file that Spark adds to a table at the end of a write, also of a write without rows."""
 

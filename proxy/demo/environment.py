@@ -22,6 +22,7 @@ FETCHER: Final = Path("requirements/fetch.txt")
 _SHOWN_EVERY_SECONDS: Final = 1.0
 """Between two lines about the steps that run."""
 _POLL_SECONDS: Final = 0.02
+"""Between two looks at the steps that run."""
 
 
 class SetUpFailed(QuotaProxyError):

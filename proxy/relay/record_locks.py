@@ -13,6 +13,7 @@ PART: Final = 0.25
 the mute after its response, and the consumer needs time to process the records.
 """
 UNLIMITED_SECONDS: Final = 1e9
+"""The longest wait of a connection that has no records to acknowledge: as good as no limit."""
 
 
 @final

@@ -1,0 +1,1 @@
+"""What the process shows: the pages of the admin port, metrics, and usage events."""

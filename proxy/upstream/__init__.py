@@ -1,0 +1,1 @@
+"""The proxy as a Kafka client: metadata, topic names, partition counts."""

@@ -15,6 +15,7 @@ from mypy_extensions import mypyc_attr
 from proxy.wire.errors import Malformed, Short
 
 MAX_LENGTH: Final = 2**31 - 1
+"""The largest length or count that the protocol can state: an int32."""
 MAX_TAGS: Final = 64
 """Tagged fields of one structure. Kafka's have ten at most; a client may send millions, of two bytes each."""
 NOTHING: Final[list[bytes]] = []

@@ -15,6 +15,7 @@ NOT_ACCEPTING: Final = -1
 """In place of a count: the place has no process, or its process accepts no connection now."""
 ITEM: Final = "q"
 ITEM_BYTES: Final = 8
+"""A count as a C integer (the struct module's code), and its size. The processor writes it in one step."""
 PLACES_PER_WORKER: Final = 4
 """While workers are replaced, one number may have several processes: one that starts, and those that drain.
 """
