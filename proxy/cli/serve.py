@@ -13,8 +13,8 @@ from proxy.cli.check import read_configuration
 from proxy.config.client_entries import without_entries
 from proxy.config.settings import Settings
 from proxy.quota.kinds import load_kinds
-from proxy.server.listener.early_ports import EarlyPorts
-from proxy.server.listener.passed_sockets import passed_sockets
+from proxy.server.listener.ports.early_ports import EarlyPorts
+from proxy.server.listener.ports.passed_sockets import passed_sockets
 from proxy.server.system.garbage_collection import gc_paused
 from proxy.telemetry import log
 

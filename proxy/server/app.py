@@ -42,7 +42,7 @@ from proxy.server.certificates import Certificates
 from proxy.server.console.console import Console
 from proxy.server.console.overview import overview
 from proxy.server.limit_sharing import LimitSharing
-from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listeners import Listeners
 from proxy.server.logs.callback_log import CallbackLog

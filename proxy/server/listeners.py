@@ -14,11 +14,11 @@ from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.read_turns import ReadTurns
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS
-from proxy.server.listener.admission import Balance, LimitedAdmission
+from proxy.server.listener.accept.admission import Balance, LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.discovery import ClusterDiscovery
-from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
+from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.replication_gateway import replication_gateway
 from proxy.server.listener.served import until_served

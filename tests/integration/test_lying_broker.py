@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.server.listener.ports import NO_PORT
+from proxy.server.listener.ports.broker_ports import NO_PORT
 from proxy.upstream.addresses import join_address
 from proxy.wire.api_keys import FIND_COORDINATOR, METADATA
 from tests.support.kafka.raw_client import RawClient

@@ -15,8 +15,8 @@ from proxy.config.settings import Admin
 from proxy.security.tls import TlsFiles
 from proxy.server.admin_port.libraries import import_http_server
 from proxy.server.admin_port.sources import AdminSources
-from proxy.server.listener.ports import listening
-from proxy.server.listener.readable import until_readable
+from proxy.server.listener.accept.readable import until_readable
+from proxy.server.listener.ports.broker_ports import listening
 from proxy.server.listener.served import until_served
 from proxy.server.system.garbage_collection import gc_paused
 from proxy.upstream.addresses import join_address

@@ -12,7 +12,7 @@ from aiohttp import web
 from proxy.config.settings import Admin
 from proxy.security.secrets import read_secret
 from proxy.security.tls import TlsFiles
-from proxy.server.listener.ports import BACKLOG
+from proxy.server.listener.ports.broker_ports import BACKLOG
 from proxy.telemetry.guard import Guard
 
 

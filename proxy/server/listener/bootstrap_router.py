@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from proxy.quota.engines import ALL_BROKERS
-from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.upstream.refresh import ClusterRefresh
 
 STAND_IN: Final = ALL_BROKERS - 1

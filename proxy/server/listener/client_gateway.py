@@ -17,15 +17,15 @@ from proxy.relay.settings import RelaySettings
 from proxy.security.broker_hosts import BrokerHosts
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ClusterDiscovery
-from proxy.server.listener.early_ports import EarlyPorts
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.local_responses import LocalResponses
-from proxy.server.listener.ports import BrokerPorts, bind
+from proxy.server.listener.ports.broker_ports import BrokerPorts, bind
+from proxy.server.listener.ports.early_ports import EarlyPorts
+from proxy.server.listener.ports.sni_hosts import SniHosts
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.relays import ClientRelays
 from proxy.server.listener.serving import Serving, TransportSecurity, serving, transport_security
 from proxy.server.listener.shared_parts import SharedParts
-from proxy.server.listener.sni_hosts import SniHosts
 from proxy.server.listener.traffic_watch import UnidentifiedLogins
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.partition_counts import PartitionCounts

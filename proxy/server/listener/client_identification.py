@@ -9,8 +9,8 @@ from proxy.relay.login.authentication import Login
 from proxy.security.naming import Naming, NoPrincipal
 from proxy.security.tls import server_name
 from proxy.server.connection.connection import Connection
-from proxy.server.listener.ports import BrokerPorts
-from proxy.server.listener.sni_hosts import UnknownHost
+from proxy.server.listener.ports.broker_ports import BrokerPorts
+from proxy.server.listener.ports.sni_hosts import UnknownHost
 
 UNKNOWN_HOST: Final = "unknown_host"
 

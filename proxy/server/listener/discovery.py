@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from proxy.admin.authorizer import AuthorizerWatch
 from proxy.quota.cluster_view import ClusterView
-from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.server.listener.sockets import ListeningSockets
 from proxy.tasks import Tasks
 from proxy.upstream.addresses import split_address

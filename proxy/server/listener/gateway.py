@@ -8,7 +8,7 @@ from proxy.quota.usage import UsageLedger
 from proxy.relay.counters.traffic import Traffic
 from proxy.server.connection.pauses import PAUSE_REASONS
 from proxy.server.listener.discovery import BrokerDiscovery
-from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.server.listener.serving import Serving, TransportSecurity
 from proxy.server.listener.sweep import Sweep
 from proxy.server.listener.traffic_watch import TrafficWatch

@@ -11,11 +11,11 @@ from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.settings import RelaySettings
-from proxy.server.listener.admission import UnlimitedAdmission
+from proxy.server.listener.accept.admission import UnlimitedAdmission
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ConfiguredBrokers
 from proxy.server.listener.gateway import Gateway
-from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.server.listener.relays import ReplicationRelays
 from proxy.server.listener.serving import serving, transport_security
 from proxy.server.listener.shared_parts import SharedParts

@@ -8,8 +8,8 @@ from proxy.quota.engines import QuotaEngines
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.read_turns import ReadTurns
-from proxy.server.listener.admission import Admission
-from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.accept.admission import Admission
+from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.tasks import Tasks
 
 

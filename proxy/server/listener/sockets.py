@@ -11,12 +11,12 @@ from proxy.errors import PortInUse
 from proxy.security.tls import TlsFiles
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.origin import Origin
-from proxy.server.listener.acceptor import Acceptor, Opener, OriginReader
+from proxy.server.listener.accept.acceptor import Acceptor, Opener, OriginReader
+from proxy.server.listener.accept.handshake_turns import HandshakeTurns
+from proxy.server.listener.accept.plain_opener import PlainOpener
+from proxy.server.listener.accept.tls_opener import TlsOpener
 from proxy.server.listener.connections import ListenerConnections
-from proxy.server.listener.handshake_turns import HandshakeTurns
-from proxy.server.listener.plain_opener import PlainOpener
-from proxy.server.listener.ports import listen, reject_connections
-from proxy.server.listener.tls_opener import TlsOpener
+from proxy.server.listener.ports.broker_ports import listen, reject_connections
 from proxy.tasks import Tasks
 from proxy.upstream.addresses import join_address
 

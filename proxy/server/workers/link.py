@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from proxy.server.admin_port.sources import AdminSources
-from proxy.server.listener.admission import Balance
+from proxy.server.listener.accept.admission import Balance
 from proxy.server.listener.served import until_served
 from proxy.server.system.garbage_collection import gc_paused
 from proxy.server.workers.channel import (

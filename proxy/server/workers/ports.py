@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 from proxy.config.ports import broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.errors import PortInUse
-from proxy.server.listener.early_ports import EarlyPorts, early_ports
-from proxy.server.listener.ports import bind, listen, listening, reject_connections
+from proxy.server.listener.ports.broker_ports import bind, listen, listening, reject_connections
+from proxy.server.listener.ports.early_ports import EarlyPorts, early_ports
 
 log = logging.getLogger(__name__)
 START_SECONDS: Final = 10.0

@@ -14,8 +14,8 @@ import uvloop
 from proxy.config.settings import ConnectionLimits, Settings
 from proxy.security.tls import server_tls
 from proxy.server.admin_port.libraries import import_http_server
-from proxy.server.listener.early_ports import EarlyPorts
-from proxy.server.listener.ports import listening
+from proxy.server.listener.ports.broker_ports import listening
+from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.server.listener.served import until_served
 from proxy.server.system.garbage_collection import gc_paused
 from proxy.server.system.service_manager import ServiceManager

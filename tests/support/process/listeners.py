@@ -8,7 +8,7 @@ from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
-from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.server.listeners import Listeners
 from proxy.tasks import Tasks
 from tests.support.process.settings import read

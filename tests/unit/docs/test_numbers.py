@@ -23,8 +23,8 @@ from proxy.relay.requests.requests import DONE_AT_ONCE, UNSUPPORTED_WEIGHT
 from proxy.relay.responses.responses import STREAM_BYTES
 from proxy.relay.responses.withheld_responses import SMALL_BYTES
 from proxy.server.connection.bulk_reads import BULK_BYTES, TURN_BYTES
+from proxy.server.listener.accept.handshake_turns import PAUSE_SECONDS
 from proxy.server.listener.connections import MAX_UNSERVED
-from proxy.server.listener.handshake_turns import PAUSE_SECONDS
 from proxy.server.logs.log_limit import LINES
 from proxy.wire.apis.api_00_produce import MAX_READ
 from proxy.wire.frames import CUT_THROUGH_BYTES

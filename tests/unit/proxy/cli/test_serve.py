@@ -14,7 +14,7 @@ from proxy.demo.ports import free_port_range
 from proxy.errors import SettingsError
 from proxy.quota.quota import QuotaKind
 from proxy.server import app
-from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.store.from_settings import Configuration
 from proxy.telemetry import log
 

@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 from proxy.demo.ports import free_port_range
 from proxy.server import listeners
 from proxy.server.app import Proxy
-from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.wire.api_keys import METADATA
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type
 from tests.support.messages.requests import metadata

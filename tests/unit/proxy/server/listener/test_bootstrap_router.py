@@ -9,7 +9,7 @@ import pytest
 from proxy.config.settings import Listener, Upstream
 from proxy.quota.cluster_view import ClusterView
 from proxy.server.listener.bootstrap_router import STAND_IN, UNREACHABLE_SECONDS, BootstrapRouter
-from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.wire.addresses import BrokerAddress

@@ -15,12 +15,12 @@ from proxy.quota.limits.limits import Limits
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.read_turns import ReadTurns
-from proxy.server.listener.admission import LimitedAdmission
+from proxy.server.listener.accept.admission import LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
-from proxy.server.listener.early_ports import EarlyPorts
-from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.ports.broker_ports import BrokerPorts
+from proxy.server.listener.ports.early_ports import EarlyPorts
+from proxy.server.listener.ports.sni_hosts import SniHosts
 from proxy.server.listener.shared_parts import SharedParts
-from proxy.server.listener.sni_hosts import SniHosts
 from proxy.server.system.descriptors import allow_connections
 from proxy.tasks import Tasks
 from proxy.upstream.refresh import ClusterRefresh

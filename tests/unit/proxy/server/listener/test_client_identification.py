@@ -10,8 +10,8 @@ import pytest
 from proxy.config.settings import Listener, Upstream
 from proxy.security.settings import Principal, Sni, Tls
 from proxy.server.listener.client_identification import ClientIdentification, NotServed, login_of
-from proxy.server.listener.ports import BrokerPorts
-from proxy.server.listener.sni_hosts import SniHosts
+from proxy.server.listener.ports.broker_ports import BrokerPorts
+from proxy.server.listener.ports.sni_hosts import SniHosts
 from tests.support.process.certificates import Authority
 
 TLS = Tls(certificate="p.pem", key="p.key")

@@ -24,15 +24,15 @@ from proxy.relay.relay import Relay
 from proxy.relay.settings import RelaySettings
 from proxy.security.access import PLAINTEXT
 from proxy.security.settings import Principal, Tls
-from proxy.server.listener.admission import LimitedAdmission
+from proxy.server.listener.accept.admission import LimitedAdmission
+from proxy.server.listener.accept.tls_opener import TLS_HANDSHAKE_FAILED
 from proxy.server.listener.bootstrap_router import STAND_IN, BootstrapRouter
 from proxy.server.listener.client_identification import ClientIdentification
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.connections import MAX_UNSERVED, ListenerConnections
 from proxy.server.listener.dialer import BrokerDialer
-from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.server.listener.relays import ClientRelays
-from proxy.server.listener.tls_opener import TLS_HANDSHAKE_FAILED
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh

@@ -16,7 +16,7 @@ from proxy.security.broker_hosts import BrokerHosts
 from proxy.security.settings import UpstreamTls
 from proxy.server.listener.bootstrap_router import BootstrapRouter
 from proxy.server.listener.dialer import CONNECTED, FAILED, BrokerDialer
-from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from tests.support.process.certificates import Authority

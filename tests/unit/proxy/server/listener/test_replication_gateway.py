@@ -16,9 +16,9 @@ from proxy.quota.limits.limits import Limits
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
 from proxy.relay.read_turns import ReadTurns
-from proxy.server.listener.admission import LimitedAdmission
-from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.accept.admission import LimitedAdmission
 from proxy.server.listener.gateway import Gateway
+from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.server.listener.replication_gateway import replication_gateway
 from proxy.server.listener.shared_parts import SharedParts
 from proxy.tasks import Tasks

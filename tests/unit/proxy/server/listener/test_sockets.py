@@ -9,9 +9,9 @@ import pytest
 
 from proxy.demo.ports import free_port_range
 from proxy.server.listener import sockets as module
-from proxy.server.listener.acceptor import Room
-from proxy.server.listener.admission import LimitedAdmission, UnlimitedAdmission
-from proxy.server.listener.ports import bind, listen
+from proxy.server.listener.accept.acceptor import Room
+from proxy.server.listener.accept.admission import LimitedAdmission, UnlimitedAdmission
+from proxy.server.listener.ports.broker_ports import bind, listen
 from proxy.server.listener.sockets import ListeningSockets
 from proxy.tasks import Tasks
 from tests.support.waiting import reached

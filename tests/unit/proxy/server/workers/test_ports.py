@@ -9,7 +9,7 @@ import pytest
 from proxy.config.settings import Settings
 from proxy.demo.ports import free_port_range
 from proxy.errors import PortInUse
-from proxy.server.listener.early_ports import EarlyPorts
+from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.server.workers import ports as workers_ports
 from proxy.server.workers.ports import REJECT_SECONDS, KeptPorts, WorkerPorts
 from tests.support.process.settings import read

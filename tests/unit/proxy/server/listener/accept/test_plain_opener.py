@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-from proxy.server.listener.acceptor import Acceptor
-from proxy.server.listener.admission import UnlimitedAdmission
-from proxy.server.listener.plain_opener import PlainOpener
+from proxy.server.listener.accept.acceptor import Acceptor
+from proxy.server.listener.accept.admission import UnlimitedAdmission
+from proxy.server.listener.accept.plain_opener import PlainOpener
 from proxy.tasks import Tasks
 
 HOST = "127.0.0.1"

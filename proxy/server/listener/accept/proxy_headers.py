@@ -14,9 +14,9 @@ from proxy.config.settings import ProxyProtocol
 from proxy.quota.networks import Networks
 from proxy.relay.close_reasons import PROXY_HEADER, UNTRUSTED_SENDER
 from proxy.server.connection.origin import Origin
-from proxy.server.listener.admission import Admission
+from proxy.server.listener.accept.admission import Admission
+from proxy.server.listener.accept.readable import until_readable
 from proxy.server.listener.closed_connections import ClosedConnections
-from proxy.server.listener.readable import until_readable
 from proxy.tasks import Tasks
 from proxy.upstream.addresses import join_address
 from proxy.wire.errors import Malformed

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from proxy.server.listener.readable import until_readable
+from proxy.server.listener.accept.readable import until_readable
 
 
 async def test_bytes_are_awaited_and_stay_in_the_socket() -> None:

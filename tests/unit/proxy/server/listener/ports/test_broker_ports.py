@@ -12,7 +12,7 @@ from proxy.config.settings import Listener, Upstream
 from proxy.demo.ports import free_port_range
 from proxy.errors import PortInUse
 from proxy.security.broker_hosts import BrokerHosts
-from proxy.server.listener.ports import NO_PORT, BrokerPorts, bind, listening, reject_connections
+from proxy.server.listener.ports.broker_ports import NO_PORT, BrokerPorts, bind, listening, reject_connections
 from proxy.wire.addresses import Address
 from tests.support.process.resource_limits import no_descriptor_left
 

@@ -6,7 +6,7 @@ from typing import Final
 from proxy.config.settings import Listener
 from proxy.security.broker_hosts import ANY_HOST, BrokerHosts
 from proxy.security.settings import NODE_ID, Sni
-from proxy.server.listener.ports import BrokerPorts
+from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.wire.addresses import Address
 
 

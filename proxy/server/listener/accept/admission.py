@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from proxy.server.listener.acceptor import Room
+from proxy.server.listener.accept.acceptor import Room
 
 
 class Admission(Room, Protocol):

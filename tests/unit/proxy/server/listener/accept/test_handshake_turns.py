@@ -3,7 +3,7 @@
 import asyncio
 from itertools import pairwise
 
-from proxy.server.listener.handshake_turns import PAUSE_SECONDS, HandshakeTurns
+from proxy.server.listener.accept.handshake_turns import PAUSE_SECONDS, HandshakeTurns
 
 STORM, OTHER = "10.0.0.1", "10.0.0.2"
 

@@ -16,8 +16,8 @@ from proxy.quota.verdict import Verdict
 from proxy.security.alerts import Handshake
 from proxy.security.tls import TlsFiles
 from proxy.server.connection.origin import Origin
-from proxy.server.listener.handshake_turns import HandshakeTurns
-from proxy.server.listener.readable import until_readable
+from proxy.server.listener.accept.handshake_turns import HandshakeTurns
+from proxy.server.listener.accept.readable import until_readable
 from proxy.wire.not_kafka import looks_like
 
 TLS_HANDSHAKE_FAILED: Final = "tls_handshake_failed"

@@ -3,7 +3,7 @@ from msgspec.structs import replace
 
 from proxy.config.settings import Listener, Upstream
 from proxy.security.settings import Sni, Tls
-from proxy.server.listener.sni_hosts import SniHosts, UnknownHost
+from proxy.server.listener.ports.sni_hosts import SniHosts, UnknownHost
 
 SNI = Sni(port=29443, bootstrap_host="kafka.example.com", broker_host="broker-$(node_id).Kafka.example.com")
 LISTENER = Listener(

@@ -15,8 +15,8 @@ from typing import Final
 from proxy.config.ports import BROKER_PORTS_AT_LEAST, broker_ports
 from proxy.config.settings import Listener, Settings
 from proxy.errors import PortInUse
-from proxy.server.listener.passed_sockets import unused
-from proxy.server.listener.ports import listen, listening
+from proxy.server.listener.ports.broker_ports import listen, listening
+from proxy.server.listener.ports.passed_sockets import unused
 
 EARLY_BROKERS: Final = 100
 """The most ports of brokers that listen early, if broker_port_count reserves so many."""

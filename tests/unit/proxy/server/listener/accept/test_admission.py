@@ -1,6 +1,6 @@
 """Admission: limits of client connections, in all and from one address."""
 
-from proxy.server.listener.admission import LimitedAdmission, UnlimitedAdmission
+from proxy.server.listener.accept.admission import LimitedAdmission, UnlimitedAdmission
 
 
 def test_connections_in_all_are_limited() -> None:

@@ -18,10 +18,10 @@ from proxy.relay.relay import Relay
 from proxy.security.settings import Tls
 from proxy.security.tls import server_tls
 from proxy.server.connection.connection import Connection
-from proxy.server.listener.acceptor import Acceptor
-from proxy.server.listener.admission import UnlimitedAdmission
-from proxy.server.listener.handshake_turns import HandshakeTurns
-from proxy.server.listener.tls_opener import TlsOpener
+from proxy.server.listener.accept.acceptor import Acceptor
+from proxy.server.listener.accept.admission import UnlimitedAdmission
+from proxy.server.listener.accept.handshake_turns import HandshakeTurns
+from proxy.server.listener.accept.tls_opener import TlsOpener
 from proxy.tasks import Tasks
 from tests.support.messages.kio_messages import framed, request_frame, request_type
 from tests.support.process.certificates import Authority

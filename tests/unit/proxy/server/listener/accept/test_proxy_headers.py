@@ -11,9 +11,9 @@ import pytest
 from proxy.config.settings import ProxyProtocol
 from proxy.relay.close_reasons import PROXY_HEADER, UNTRUSTED_SENDER
 from proxy.server.connection.origin import Origin
-from proxy.server.listener.admission import LimitedAdmission
+from proxy.server.listener.accept.admission import LimitedAdmission
+from proxy.server.listener.accept.proxy_headers import ProxyHeaders
 from proxy.server.listener.closed_connections import ClosedConnections
-from proxy.server.listener.proxy_headers import ProxyHeaders
 from proxy.tasks import Tasks
 from proxy.wire.proxy_protocol import V2_SIGNATURE
 from tests.support.waiting import reached

@@ -8,9 +8,9 @@ import pytest
 
 from proxy.demo.ports import free_port_range
 from proxy.errors import SettingsError
-from proxy.server.listener import early_ports
-from proxy.server.listener.early_ports import EarlyPorts
-from proxy.server.listener.ports import bind
+from proxy.server.listener.ports import early_ports
+from proxy.server.listener.ports.broker_ports import bind
+from proxy.server.listener.ports.early_ports import EarlyPorts
 from tests.support.process.settings import read
 
 HOST = "127.0.0.1"

@@ -8,8 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from proxy.server.connection.origin import Origin
-from proxy.server.listener import acceptor
-from proxy.server.listener.acceptor import ACCEPTED_AT_A_TIME, LEFT_AT_A_TIME, Acceptor, OriginReader, Room
+from proxy.server.listener.accept import acceptor
+from proxy.server.listener.accept.acceptor import (
+    ACCEPTED_AT_A_TIME,
+    LEFT_AT_A_TIME,
+    Acceptor,
+    OriginReader,
+    Room,
+)
 from proxy.tasks import Tasks
 
 HOST = "127.0.0.1"

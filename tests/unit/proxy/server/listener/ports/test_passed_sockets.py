@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from proxy.errors import SettingsError
-from proxy.server.listener.passed_sockets import passed_sockets
+from proxy.server.listener.ports.passed_sockets import passed_sockets
 
 HOST = "127.0.0.1"
 FIRST = 900

@@ -1,0 +1,1 @@
+"""From the port to an open connection: limits, the PROXY header, and TLS."""
