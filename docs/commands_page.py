@@ -1,6 +1,6 @@
 """Write docs/commands.md from the help of the commands.
 
-    python docs/commands_page.py
+    .venv/bin/python docs/commands_page.py
 
 A test fails if the page differs.
 """

@@ -1,6 +1,6 @@
 """Update the tables of docs/configuration.md from the settings and the kinds of quota.
 
-    python docs/configuration_table.py
+    .venv/bin/python docs/configuration_table.py
 
 A test fails if the page has other tables.
 """

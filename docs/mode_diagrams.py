@@ -1,6 +1,6 @@
 """Puts the state diagrams of docs/design.md right, from the tables in proxy/relay/modes.py.
 
-    python docs/mode_diagrams.py
+    .venv/bin/python docs/mode_diagrams.py
 
 A test fails while the page has others.
 """

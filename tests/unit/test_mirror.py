@@ -51,6 +51,7 @@ UNTESTED: Final[Mapping[str, str]] = {
 
 WHOLE: Final[Mapping[str, str]] = {
     "tests/unit/test_mirror.py": "the tree",
+    "tests/unit/test_broken_rules.py": "the code that tests.broken_rules breaks",
     "tests/unit/proxy/quota/kinds/test_every_kind.py": "rules of every kind",
     "tests/pipeline/test_contract.py": "the fields of events, in the proxy and in the pipeline",
     "tests/pipeline/test_end_to_end.py": "the whole path, from clients to tables",
