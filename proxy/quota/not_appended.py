@@ -8,21 +8,27 @@ from proxy.wire.views import Item, RequestView, ResponseView, partition_key
 NotAppended = tuple[Item, int]
 """An item of the request, and the error code of its partition in the response."""
 _NOTHING: Final[list[NotAppended]] = []
-"""A shared object that never changes."""
+_NO_ITEMS: Final[list[Item]] = []
+"""Shared objects that never change."""
 
 
 def not_appended(request: RequestView, response: ResponseView) -> list[NotAppended]:
-    """Return the items whose records are not in the log, in the order of the response; read-only."""
+    """Return the items whose records are not in the log, in the order of the response; read-only.
+
+    A request may have a partition several times. A broker appends the records of the last, and has one result
+    for all of them.
+    """
     found = _NOTHING
-    sent: dict[tuple[bytes, str, int], Item] | None = None
+    sent: dict[tuple[bytes, str, int], list[Item]] | None = None
     for result in response.items:
         if appended(result.error_code):
             continue
         if sent is None:
             items = request.sent if request.sent else request.items
-            sent = {partition_key(item): item for item in items}
+            sent = {}
+            for item in items:
+                sent.setdefault(partition_key(item), []).append(item)
             found = []
-        item = sent.pop(partition_key(result), None)
-        if item is not None:
+        for item in sent.pop(partition_key(result), _NO_ITEMS):
             found.append((item, result.error_code))
     return found

@@ -3,6 +3,7 @@
 import uuid
 from dataclasses import replace
 
+import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, TOPIC_PRODUCER_BYTE_RATE
@@ -168,12 +169,24 @@ def test_a_topic_that_is_named_like_an_internal_one_has_the_default_limit():
         story(everywhere).client(request).to_broker(request).unmuted()
 
 
-def test_what_the_broker_does_not_append_leaves_the_limit_to_others():
+@pytest.mark.parametrize(
+    "error_code",
+    [
+        ErrorCode.topic_authorization_failed,
+        ErrorCode.unknown_server_error,  # for a batch that states 2^31 - 1 bytes
+        ErrorCode.corrupt_message,
+        ErrorCode.invalid_record,
+        ErrorCode.message_too_large,
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.out_of_order_sequence_number,
+    ],
+)
+def test_what_the_broker_does_not_append_leaves_the_limit_to_others(error_code):
     limits = engine({}, resources=THOUSAND)
     mallory, alice = (drive(limits, Ports(), Traffic(), principal=name) for name in ("mallory", "alice"))
     denied = read_frame(response_type(0, 9), produced(1, version=9))
     topic = denied.responses[0]
-    partition = replace(topic.partition_responses[0], error_code=ErrorCode.topic_authorization_failed)
+    partition = replace(topic.partition_responses[0], error_code=error_code)
     topic = replace(topic, partition_responses=(partition,))
     first = Playbook(mallory).client(producing([50_000])).to_broker(producing([50_000]))
     first.broker(response_frame(replace(denied, responses=(topic,)), 1))

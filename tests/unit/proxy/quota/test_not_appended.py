@@ -45,6 +45,13 @@ def test_a_partition_that_the_response_has_twice_counts_once() -> None:
     assert len(not_appended(request(sent=False), answered)) == 1
 
 
+def test_each_part_of_a_request_that_has_a_partition_several_times_counts() -> None:
+    repeated = request(sent=False)
+    repeated.items = [*ITEMS, Item("a", NO_ID, 0, 40)]
+    found = not_appended(repeated, response(TOPIC_AUTHORIZATION_FAILED, 0, 0))
+    assert [item.size for item, _ in found] == [10, 40]
+
+
 def test_a_partition_that_was_not_sent_is_skipped() -> None:
     answered = response(0, 0, 0)
     answered.add(Item("c", NO_ID, 0, 0, b"", NOT_ENOUGH_REPLICAS))
