@@ -9,6 +9,10 @@ _REMEMBERED_AT_LEAST: Final = 1000
 """How many connections without debt are kept before they are removed. A connection that is not known waits
 for the whole debt, so removing them at once would make regular ones wait too long; this trades it for
 memory."""
+USERS_AT_MOST: Final = 10_000
+"""How many users a bucket without tokens remembers while it is over its limit. Any further user counts as one
+that has used it: otherwise a client with many users would gain by causing them to be forgotten.
+"""
 
 
 @final
@@ -145,9 +149,11 @@ class Debtors:
         """Note a use. Return whether the connection is new, and another of its user is not."""
         if who in self._connections:
             return False
-        known = who.principal in self._users
+        full = len(self._users) >= USERS_AT_MOST
+        known = full or who.principal in self._users
         if len(self._connections) >= _REMEMBERED_AT_LEAST:
             self._connections.clear()
         self._connections.add(who)
-        self._users.add(who.principal)
+        if not full:
+            self._users.add(who.principal)
         return known

@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.quota.measure.fair_share import Debtors, FairShare
+from proxy.quota.measure.fair_share import USERS_AT_MOST, Debtors, FairShare
 
 RATE = 100.0
 
@@ -172,3 +172,14 @@ def test_debtors_are_bounded() -> None:
     assert len(debtors._connections) <= 1000
     # It has been forgotten, but not its user.
     assert debtors.new(first)
+
+
+def test_users_of_debtors_are_bounded() -> None:
+    debtors = Debtors()
+    for number in range(USERS_AT_MOST):
+        assert not debtors.new(Identity(f"user-{number}", "c", "127.0.0.1"))
+    for number in range(100):
+        # Users beyond the bound gain nothing: each is treated as one that has used the bucket.
+        assert debtors.new(Identity(f"further-{number}", "c", "127.0.0.1"))
+    assert len(debtors._users) == USERS_AT_MOST
+    assert debtors.new(Identity("user-0", "c", "127.0.0.1")), "nobody has been forgotten"
