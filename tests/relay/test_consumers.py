@@ -321,6 +321,20 @@ def test_the_drain_of_a_proxy_answers_who_waits():
     session_story.to_broker(session(7, 99, 3, max_bytes=1, max_wait_ms=0))
 
 
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_drain_forwards_no_fetch_that_may_bring_records_over_the_quota(earlier):
+    """Neither one over its quota nor one that waits for earlier responses has a grant."""
+    whole, in_session, share = fetch(8), session(8, 99, 3), share_fetch(2)
+    nothing = share_fetch(2, max_records=0, max_wait_seconds=0.0)
+    empty_session = session(8, 99, 3, max_bytes=1, max_wait_ms=0)
+    for request, forwarded in ((whole, b""), (in_session, empty_session), (share, nothing)):
+        story = connected(engine(SLOW) if earlier else in_debt(9000))
+        if earlier:
+            story.client(fetch(7))
+            story.relay.take_to_broker()
+        story.client(request).to_broker().drain().to_broker(forwarded)
+
+
 def test_requests_behind_a_fetch_that_waits_are_read_after_it():
     story = connected(in_debt(1400)).client(fetch(7) + opaque(8)).to_broker().at(0.4)
     story.to_broker(fetch(7, max_bytes=250), opaque(8))

@@ -326,14 +326,10 @@ class FetchGate:
         if fetch is None:
             return None
         self._fetch = None
-        grant = fetch.grant
+        # A fetch that waits for earlier responses has not asked its quotas.
+        grant = fetch.grant if fetch.begun else FetchGrant()
         if grant is not None and not grant.granted:
-            if fetch.answerable:
-                self._answer(fetch, grant, now)
-                return None
-            if fetch.view.api_key == FETCH:
-                self._withhold(fetch, grant, now)
-            return fetch
+            return fetch if self._end_wait(fetch, grant, now) == FORWARD else None
         if fetch.gated is None:
             return fetch
         if grant is not None:
