@@ -6,7 +6,7 @@ would create it again at once, with the broker's default configs, which do not f
 be compacted, and the shares topic needs the broker's timestamps. prepare_topic() creates them as they have to
 be.
 
-They connect only to addresses that `upstream.hosts` allows.
+They connect only to addresses that `upstream.hosts` allows, and decompress batches only within a bound.
 """
 
 import asyncio
@@ -16,11 +16,13 @@ from ssl import SSLContext
 from typing import Any, Final
 
 import aiokafka.client
+import aiokafka.consumer.fetcher
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.protocol.metadata import MetadataRequest
 
 from proxy.security.broker_hosts import ANY_HOST, BrokerHosts
+from proxy.upstream.bounded_records import BoundedRecords
 from proxy.upstream.cluster_access import ClusterAccess
 
 
@@ -97,3 +99,4 @@ class _MetadataRequest(MetadataRequest):  # type: ignore[misc]  # aiokafka has n
 # aiokafka has no option for these.
 aiokafka.client.MetadataRequest = _MetadataRequest
 aiokafka.client.create_conn = _create_conn
+aiokafka.consumer.fetcher.MemoryRecords = BoundedRecords

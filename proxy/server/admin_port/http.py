@@ -26,7 +26,8 @@ async def serve_application(
     application: web.Application, bound: socket.socket, tls: TlsFiles | None
 ) -> Callable[[], Awaitable[None]]:
     """Serve a site on a bound socket until the returned function is called."""
-    runner = web.AppRunner(application, access_log=None)
+    # Nobody has to compress a request; aiohttp would decompress it before the access rules apply.
+    runner = web.AppRunner(application, access_log=None, auto_decompress=False)
     await runner.setup()
     context = None if tls is None else tls.following_context()
     await web.SockSite(runner, bound, backlog=BACKLOG, ssl_context=context).start()

@@ -1,11 +1,15 @@
-"""The admin port: who may read it."""
+"""The admin port: who may read it, and that it decompresses nothing."""
 
+import gzip
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from aiohttp import ClientSession, web
+
 from proxy.config.settings import Admin
-from proxy.server.admin_port.http import admin_guard
+from proxy.server.admin_port.http import admin_guard, serve_application
 
 
 def request(token: str = "", method: str = "GET") -> Any:
@@ -27,3 +31,22 @@ def test_without_a_token_the_loopback_may_read_only() -> None:
     guard = admin_guard(Admin())
     assert guard.allows(request())
     assert not guard.allows(request(method="POST"))
+
+
+async def test_a_compressed_body_stays_compressed() -> None:
+    async def size(request: web.Request) -> web.Response:
+        return web.json_response(len(await request.read()))
+
+    application = web.Application()
+    application.add_routes([web.post("/", size)])
+    bound = socket.create_server(("127.0.0.1", 0))
+    stop = await serve_application(application, bound, None)
+    bomb = gzip.compress(bytes(1 << 20))
+    headers = {"Content-Encoding": "gzip"}
+    try:
+        async with ClientSession() as client:
+            url = f"http://127.0.0.1:{bound.getsockname()[1]}/"
+            async with client.post(url, data=bomb, headers=headers) as response:
+                assert await response.json() == len(bomb)
+    finally:
+        await stop()
