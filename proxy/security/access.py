@@ -27,6 +27,13 @@ class Asker(Protocol):
         """
 
 
+class NewConnection(Asker, Protocol):
+    """A connection on which the proxy logs in."""
+
+    session_seconds: float
+    """For how long after the login the broker serves the connection (KIP-368); 0.0 for ever."""
+
+
 class Access:
     """Connects and logs in to brokers as the settings say; without settings, over plaintext and without a
     login. Raises SettingsError for files that cannot be used.
@@ -62,7 +69,7 @@ class Access:
         """Connect to a broker, without logging in. Raises OSError (see BrokerHosts.connect())."""
         return await self.hosts.connect(protocol, host, port, self.ssl_context)
 
-    async def log_in(self, broker: Asker) -> None:
+    async def log_in(self, broker: NewConnection) -> None:
         """Log in on a new connection. Raises UpstreamUnavailable if the broker rejects the login, and what
         ask() raises.
         """
@@ -83,7 +90,7 @@ class Access:
         except SecretMissing as error:
             raise UpstreamUnavailable(str(error)) from error
 
-    async def _exchange(self, broker: Asker, sasl: UpstreamSasl) -> None:
+    async def _exchange(self, broker: NewConnection, sasl: UpstreamSasl) -> None:
         """Send the mechanism's messages. Raises UpstreamUnavailable, SecretMissing, and what ask() raises."""
         if sasl.mechanism == "PLAIN":
             await _send(broker, sasl, f"\0{sasl.username}\0{_secret(sasl)}".encode())
@@ -131,7 +138,7 @@ def _secret(sasl: UpstreamSasl) -> str:
     return read_secret(sasl.password_file or sasl.token_file, sasl.password_env)
 
 
-async def _send(broker: Asker, sasl: UpstreamSasl, token: bytes) -> bytes:
+async def _send(broker: NewConnection, sasl: UpstreamSasl, token: bytes) -> bytes:
     """Send one message of the login and return the broker's. Raises UpstreamUnavailable if it rejects."""
     from kio.schema.errors import ErrorCode
     from kio.schema.sasl_authenticate.v1.request import SaslAuthenticateRequest
@@ -142,6 +149,7 @@ async def _send(broker: Asker, sasl: UpstreamSasl, token: bytes) -> bytes:
         who = "" if sasl.username is None else f" of {sasl.username}"
         why = response.error_message or response.error_code.name
         raise UpstreamUnavailable(f"the broker rejects the proxy's login{who} by {sasl.mechanism}: {why}")
+    broker.session_seconds = response.session_lifetime.total_seconds()
     return bytes(response.auth_bytes)
 
 

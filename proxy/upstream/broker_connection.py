@@ -22,6 +22,8 @@ Response = TypeVar("Response", bound=ResponsePayload)
 CLIENT_ID: Final = "quota-proxy"
 MAX_RESPONSE_BYTES: Final = 100 << 20
 """Kafka's own socket.request.max.bytes. A server on a wrong port may announce any length."""
+SESSION_PART: Final = 0.8
+"""The part of a session after which its connection is replaced."""
 _OTHER_PROTOCOLS: Final = {
     b"HT": "the server speaks HTTP, not Kafka; is this an admin port?",
     b"\x15\x03": "the server speaks TLS, and the proxy connects without",
@@ -38,6 +40,16 @@ class BrokerConnection:
         self._correlation_id = 0
         self.address = ("", 0)
         """Its host and port."""
+        self.session_seconds = 0.0
+        self._opened_at = asyncio.get_running_loop().time()
+
+    @property
+    def session_ends(self) -> bool:
+        """Whether the session of the login ends soon. The broker then closes the connection at the next
+        request, and the proxy logs in on a new one instead of again on this one.
+        """
+        age = asyncio.get_running_loop().time() - self._opened_at
+        return 0.0 < self.session_seconds * SESSION_PART < age
 
     @classmethod
     async def open(cls, host: str, port: int, access: Access = PLAINTEXT) -> "BrokerConnection":

@@ -326,6 +326,8 @@ class ClusterRefresh:
         return nodes
 
     async def _connected(self) -> BrokerConnection:
+        if self._broker is not None and self._broker.session_ends:
+            self._disconnect()
         if self._broker is not None:
             return self._broker
         cluster = self.cluster_access

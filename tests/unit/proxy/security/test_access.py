@@ -1,6 +1,7 @@
 """The proxy's own logins, to a broker whose responses the test sets."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ REJECTED = ErrorCode.sasl_authentication_failed
 class Broker:
     """Sends these responses to the messages of a login, in order."""
 
+    session_seconds = 0.0
+    lifetime = timedelta(0)
+
     def __init__(self, *responses: bytes | ErrorCode, handshake: ErrorCode = ErrorCode.none) -> None:
         self.mechanisms: list[str] = []
         self.tokens: list[bytes] = []
@@ -34,7 +38,9 @@ class Broker:
         code = said if isinstance(said, ErrorCode) else ErrorCode.none
         message = None if code is ErrorCode.none else "Go away"
         token = b"" if isinstance(said, ErrorCode) else said
-        return response(error_code=code, error_message=message, auth_bytes=token)
+        return response(
+            error_code=code, error_message=message, auth_bytes=token, session_lifetime=self.lifetime
+        )
 
 
 @pytest.fixture
@@ -52,6 +58,13 @@ def test_plain(secret: str) -> None:
     broker = Broker(b"")
     log_in(broker, mechanism="PLAIN", username="proxy", password_file=secret)
     assert (broker.mechanisms, broker.tokens) == (["PLAIN"], [f"\0proxy\0{SECRET}".encode()])
+
+
+def test_the_length_of_the_session_is_noted(secret: str) -> None:
+    broker = Broker(b"")
+    broker.lifetime = timedelta(hours=1)
+    log_in(broker, mechanism="PLAIN", username="proxy", password_file=secret)
+    assert broker.session_seconds == 3600.0
 
 
 def test_password_is_read_at_each_login(secret: str) -> None:

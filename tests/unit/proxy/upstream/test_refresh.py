@@ -1,6 +1,7 @@
 """ClusterRefresh: its requests, how often it sends them, and its views."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
@@ -309,6 +310,31 @@ async def test_a_broker_that_fails_does_not_make_the_cluster_unavailable(
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             cluster.close()
+
+
+async def test_a_connection_is_replaced_before_its_session_ends(
+    broker: MetadataBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker closes it at the next request (connections.max.reauth.ms), which would look like a failure."""
+    access = ClusterAccess((broker.address,), 5.0)
+    cluster = ClusterRefresh("clients", access, lambda view: None)
+    task = asyncio.get_running_loop().create_task(cluster.run())
+    try:
+        await reached(lambda: cluster._broker is not None and not cluster.problem, "a response")
+        first = cluster._broker
+        assert first is not None
+        first.session_seconds = 3600.0
+        assert not first.session_ends
+        first.session_seconds = 1e-6
+        assert first.session_ends
+        with caplog.at_level(logging.INFO):
+            cluster.request_refresh()
+            await reached(lambda: cluster._broker is not first and len(broker.asked) > 1, "a new one")
+        assert (caplog.messages, access.failed) == ([], set())
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        cluster.close()
 
 
 async def test_brokers_that_do_not_respond_do_not_hide_one_that_does(broker: MetadataBroker) -> None:
