@@ -6,6 +6,7 @@ and if there are too many, those that have been idle for the longest time.
 
 from array import array
 from collections.abc import Callable
+from heapq import nlargest
 from typing import Any, Final
 
 from proxy.telemetry.quota_rows import Row
@@ -38,33 +39,44 @@ class History:
 
     def __init__(self) -> None:
         self._series: Final[dict[Key, _Series]] = {}
+        self._new: list[tuple[float, Row]] = []
+        """The busiest buckets of the sample that have no series yet, with the used parts of their limits. A
+        client may make up names, so they are fewer than 2 x SERIES at any time.
+        """
         self._now = 0
 
     def begin(self) -> Callable[[Row], None]:
         """Begin the next sample; return the function that takes its rows."""
         self._now += 1
+        self._new = []
         place = self._now % POINTS
         for series in self._series.values():
             series.used[place] = _UNKNOWN
         return self._take
 
     def _take(self, row: Row) -> None:
-        key = row_key(row)
         busy = row["rate"] > 0.0 or row["throttled"]
-        series = self._series.get(key)
-        if series is None:
-            if not busy:
-                return
-            series = self._series[key] = _Series(row)
-        if busy:
-            series.busy_at = self._now
         limit = row["limit"]
-        series.used[self._now % POINTS] = max(row["rate"], 0.0) / limit if limit > 0.0 else 1.0
+        used = max(row["rate"], 0.0) / limit if limit > 0.0 else 1.0
+        series = self._series.get(row_key(row))
+        if series is not None:
+            series.used[self._now % POINTS] = used
+            if busy:
+                series.busy_at = self._now
+        elif busy:
+            self._new.append((used, row))
+            if len(self._new) >= 2 * SERIES:
+                self._new = _busiest(self._new)
 
     def end(self) -> None:
         """End the sample: forget what is idle, and what is too much."""
         for key in [key for key, each in self._series.items() if each.busy_at <= self._now - POINTS]:
             del self._series[key]
+        for used, row in _busiest(self._new):
+            series = self._series[row_key(row)] = _Series(row)
+            series.busy_at = self._now
+            series.used[self._now % POINTS] = used
+        self._new = []
         excess = len(self._series) - SERIES
         if excess > 0:
             place = self._now % POINTS
@@ -90,6 +102,10 @@ class History:
                 for series in self._series.values()
             ],
         }
+
+
+def _busiest(rows: list[tuple[float, Row]]) -> list[tuple[float, Row]]:
+    return nlargest(SERIES, rows, key=lambda each: each[0])
 
 
 def row_key(row: Row) -> Key:

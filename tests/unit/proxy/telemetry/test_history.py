@@ -1,6 +1,7 @@
 """The history of half an hour, and its bounds."""
 
 from typing import Any
+from weakref import WeakSet
 
 from proxy.telemetry.history import POINTS, SERIES, History
 
@@ -54,6 +55,38 @@ def test_the_busiest_series_are_kept() -> None:
     assert len(kept) == SERIES
     assert "user-0" not in kept
     assert f"user-{SERIES + 6}" in kept
+
+
+class Name(str):
+    """A name whose end can be observed."""
+
+
+def test_a_sample_of_very_many_buckets_keeps_few_of_them_at_any_time() -> None:
+    history = History()
+    sample(history, row("before", 1.0))
+    alive: WeakSet[Name] = WeakSet()
+    most = 0
+    take = history.begin()
+    for number in range(5 * SERIES):
+        name = Name(f"user-{number}")
+        alive.add(name)
+        take(row(name, float(number % 100)))
+        del name
+        most = max(most, len(alive))
+    take(row("before", 99.0))
+    history.end()
+    assert most <= 2 * SERIES
+    kept = used(history)
+    assert len(kept) == SERIES
+    assert kept["before"] == [0.1, 9.9]
+    assert min(series[-1] or 0.0 for series in kept.values()) >= 8.0
+
+
+def test_a_sample_that_was_not_ended_adds_nothing() -> None:
+    history = History()
+    history.begin()(row("lost", 5.0))
+    sample(history, row("a", 5.0))
+    assert list(used(history)) == ["a"]
 
 
 def test_empty() -> None:
