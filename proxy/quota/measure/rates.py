@@ -171,6 +171,10 @@ class _Sample:
         self.value = value
 
 
+_NO_SAMPLES: Final[list[_Sample]] = []
+"""Shared by all rates that have no sample but the current one: most buckets of made-up client ids."""
+
+
 class _Windowed:
     """A sum over samples (Kafka's SampledStat, 3.8 and later). Subclasses define what it is divided by.
 
@@ -199,7 +203,7 @@ class _Windowed:
         self._window: Final[native] = window
         self._samples: Final[native] = samples
         self._expire_age: Final[native] = samples * window
-        self._resting: Final[list[_Sample]] = []
+        self._resting = _NO_SAMPLES
         """A ring buffer, once there are `samples` of them."""
         self._oldest = 0
         """The index of the oldest."""
@@ -271,6 +275,8 @@ class _Windowed:
         """Replace the oldest of the other samples with the current one, and start a new current one."""
         resting = self._resting
         if len(resting) < self._samples:
+            if not resting:
+                resting = self._resting = []
             resting.append(_Sample(self._start, self._last, self._value))
         else:
             resting[self._oldest].become(self._start, self._last, self._value)
