@@ -2,6 +2,7 @@
 ones raise ProtocolError.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -11,17 +12,22 @@ from hypothesis import strategies as st
 
 from proxy.admin.messages.alter_configs import (
     AlteredResource,
+    AlterRequest,
+    AlterResponse,
     read_alter_request,
     read_alter_response,
     write_alter_response,
 )
 from proxy.admin.messages.create_topics import CREATE_TOPICS, add_configs, split_configs
 from proxy.admin.messages.describe_configs import (
+    DescribeRequest,
+    DescribeResult,
     read_describe_request,
     read_describe_response,
     write_describe_response,
 )
 from proxy.admin.messages.topics import (
+    TopicsRequest,
     TopicsResponse,
     read_topics_request,
     read_topics_response,
@@ -56,22 +62,22 @@ def header_of(frame: bytes) -> RequestHeader:
     return read_request_header(Reader([frame[LENGTH:]]))
 
 
-def alter_request(frame: bytes):
+def alter_request(frame: bytes) -> AlterRequest:
     return to_end(read_alter_request(header_of(frame), frame[LENGTH:], Yielder()))
 
 
-def describe_request(frame: bytes):
+def describe_request(frame: bytes) -> DescribeRequest:
     return to_end(read_describe_request(header_of(frame), frame[LENGTH:], Yielder()))
 
 
-def create_request(frame: bytes):
+def create_request(frame: bytes) -> TopicsRequest:
     return to_end(read_topics_request(CREATE_TOPICS, header_of(frame), frame[LENGTH:], Yielder()))
 
 
 @each_altering
 @FEW
 @given(st.data())
-def test_alter_request_round_trip(key, version, data):
+def test_alter_request_round_trip(key: int, version: int, data: st.DataObject) -> None:
     message = data.draw(messages(request_type(key, version)))
     frame = request_frame(message)
     request = alter_request(frame)
@@ -90,7 +96,7 @@ def test_alter_request_round_trip(key, version, data):
 @each_altering
 @FEW
 @given(st.data())
-def test_alter_response_round_trip(key, version, data):
+def test_alter_response_round_trip(key: int, version: int, data: st.DataObject) -> None:
     message = data.draw(messages(response_type(key, version)))
     frame = response_frame(message)
     request = alter_request(request_frame(data.draw(messages(request_type(key, version)))))
@@ -99,7 +105,7 @@ def test_alter_response_round_trip(key, version, data):
         int(response.error_code) for response in message.responses
     ]
     asked = replace(
-        request, resources=tuple(AlteredResource(result.key, (), b"", b"") for result in reply.results)
+        request, resources=[AlteredResource(result.key, (), b"", b"") for result in reply.results]
     )
     written = write_alter_response(asked, reply.results, reply.throttle_time_ms, Yielder())
     assert to_end(written) == frame
@@ -108,7 +114,7 @@ def test_alter_response_round_trip(key, version, data):
 @each_describing
 @FEW
 @given(st.data())
-def test_describe_round_trip(version, data):
+def test_describe_round_trip(version: int, data: st.DataObject) -> None:
     message = data.draw(messages(request_type(DESCRIBE, version)))
     frame = request_frame(message)
     request = describe_request(frame)
@@ -123,7 +129,7 @@ def test_describe_round_trip(version, data):
 @each_creating
 @FEW
 @given(st.data())
-def test_create_topics_round_trip(version, data):
+def test_create_topics_round_trip(version: int, data: st.DataObject) -> None:
     message = data.draw(messages(request_type(CREATE, version)))
     frame = request_frame(message)
     request = create_request(frame)
@@ -142,25 +148,33 @@ def test_create_topics_round_trip(version, data):
     assert write_topics_response(request, TopicsResponse(topics, parts.throttle_time_ms)) == reply
 
 
-READERS = {
-    ALTER: (alter_request, read_alter_response),
-    INCREMENTAL: (alter_request, read_alter_response),
-    DESCRIBE: (describe_request, read_describe_response),
+def alter_response(request: bytes, response: bytes) -> AlterResponse:
+    return to_end(read_alter_response(alter_request(request), response[LENGTH:], Yielder()))
+
+
+def describe_response(request: bytes, response: bytes) -> tuple[list[DescribeResult], int]:
+    return to_end(read_describe_response(describe_request(request), response[LENGTH:], Yielder()))
+
+
+READERS: dict[int, tuple[Callable[[bytes], object], Callable[[bytes, bytes], object]]] = {
+    ALTER: (alter_request, alter_response),
+    INCREMENTAL: (alter_request, alter_response),
+    DESCRIBE: (describe_request, describe_response),
 }
 
 
 @pytest.mark.parametrize("key", READERS)
 @FEW
 @given(st.data())
-def test_damaged_message_raises_protocol_error(key, data):
+def test_damaged_message_raises_protocol_error(key: int, data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(versions(key)))
-    read, read_reply = READERS[key]
+    read, read_response = READERS[key]
     request = request_frame(data.draw(messages(request_type(key, version))))
-    reply = response_frame(data.draw(messages(response_type(key, version))))
+    response = response_frame(data.draw(messages(response_type(key, version))))
     with suppress(ProtocolError):
         read(damaged(request, data, keep=LENGTH + 4))
     with suppress(ProtocolError):
-        to_end(read_reply(read(request), damaged(reply, data, keep=LENGTH)[LENGTH:], Yielder()))
+        read_response(request, damaged(response, data, keep=LENGTH))
 
 
 def damaged(frame: bytes, data: st.DataObject, keep: int) -> bytes:

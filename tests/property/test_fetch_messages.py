@@ -1,6 +1,7 @@
 """FetchRequest and FetchResponse taken apart and put together agree with kio, at every version."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -37,19 +38,22 @@ FEW = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 each_version = pytest.mark.parametrize("version", versions(FETCH))
 
 
-def topic_key(topic):
+def topic_key(topic: Any) -> bytes:
+    key: bytes
     if getattr(topic, "topic_id", None) is not None:
-        return topic.topic_id.bytes
-    return b"" if hasattr(topic, "topic_id") else topic.topic.encode()
+        key = topic.topic_id.bytes
+    else:
+        key = b"" if hasattr(topic, "topic_id") else topic.topic.encode()
+    return key
 
 
-def known_topics(message, of):
+def known_topics(message: Any, of: str) -> Any:
     """Without null topic ids, which kio tells from no id at all."""
     kept = [topic for topic in getattr(message, of) if getattr(topic, "topic_id", 1) is not None]
     return replace(message, **{of: tuple(kept)})
 
 
-def some_request(data, version):
+def some_request(data: st.DataObject, version: int) -> Any:
     request = known_topics(data.draw(messages(request_type(FETCH, version)), label="request"), "topics")
     return known_topics(request, "forgotten_topics_data") if version >= 7 else request
 
@@ -57,7 +61,7 @@ def some_request(data, version):
 @each_version
 @FEW
 @given(data=st.data())
-def test_a_request_is_read_whole(version, data):
+def test_a_request_is_read_whole(version: int, data: st.DataObject) -> None:
     request = some_request(data, version)
     fetch = read_fetch(request_frame(request))
     assert [
@@ -88,12 +92,13 @@ def test_a_request_is_read_whole(version, data):
 @each_version
 @FEW
 @given(data=st.data())
-def test_what_is_written_is_what_the_broker_reads(version, data):
+def test_what_is_written_is_what_the_broker_reads(version: int, data: st.DataObject) -> None:
     """The last entry stays in with other max bytes, the others are forgotten."""
     request = some_request(data, version)
     frame = request_frame(request)
     fetch = read_fetch(frame)
-    entries, forgotten = {}, {}
+    entries: dict[bytes, list[bytes]] = {}
+    forgotten: dict[bytes, list[bytes]] = {}
     for entry in fetch.entries[:-1]:
         forgotten.setdefault(entry.topic, []).append(i32(entry.partition))
     for entry in fetch.entries[-1:]:
@@ -118,7 +123,7 @@ def test_what_is_written_is_what_the_broker_reads(version, data):
 @each_version
 @FEW
 @given(data=st.data(), cut=st.integers(0, 200))
-def test_a_request_that_ends_early_is_malformed(version, data, cut):
+def test_a_request_that_ends_early_is_malformed(version: int, data: st.DataObject, cut: int) -> None:
     request = some_request(data, version)
     frame = request_frame(request)
     start = read_fetch(frame).topics_at
@@ -127,7 +132,7 @@ def test_a_request_that_ends_early_is_malformed(version, data, cut):
             read_fetch(frame[: start + cut])
 
 
-def marks_of(partition):
+def marks_of(partition: Any) -> tuple[int, int, int]:
     return (
         partition.high_watermark,
         partition.last_stable_offset,
@@ -135,21 +140,24 @@ def marks_of(partition):
     )
 
 
-def as_marks(marks):
+def as_marks(marks: Watermarks) -> tuple[int, int, int]:
     return marks.high_watermark, marks.last_stable_offset, marks.log_start_offset
 
 
 @each_version
 @FEW
 @given(data=st.data())
-def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(version, data):
+def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(
+    version: int, data: st.DataObject
+) -> None:
     response = data.draw(messages(response_type(FETCH, version)), label="response")
     response = known_topics(response, "responses")
     if data.draw(st.booleans(), label="fine") and version >= 7:
         response = replace(response, error_code=ErrorCode.none)
     rewrite = FetchRewrite(version)
     rewrite.session_mask = MASK
-    wanted, told = {}, {}
+    wanted: dict[tuple[bytes, int], Watermarks] = {}
+    told: dict[tuple[bytes, int], tuple[int, int, int]] = {}
     for topic in response.responses:
         for partition in topic.partitions:
             marks = rewrite.watched.setdefault(topic_key(topic), {}).setdefault(
@@ -192,7 +200,7 @@ def test_a_response_tells_the_watermarks_and_takes_a_session_id_and_partitions(v
 
 
 @each_version
-def test_a_response_of_our_own(version):
+def test_a_response_of_our_own(version: int) -> None:
     name = b"i" * 16 if version >= 13 else b"orders"
     written = write_partitions(
         version, {name: [empty_partition(version, index, (7, -1, -1)) for index in (1, 2)]}
@@ -210,7 +218,7 @@ def test_a_response_of_our_own(version):
 
 
 @pytest.mark.parametrize("version", range(12, 19))
-def test_tags_of_a_partition_survive(version):
+def test_tags_of_a_partition_survive(version: int) -> None:
     request = request_type(FETCH, version)
     partition = part(
         request, "FetchPartition", partition=1, fetch_offset=2, log_start_offset=3, partition_max_bytes=4
@@ -236,5 +244,5 @@ def test_tags_of_a_partition_survive(version):
     assert with_max_bytes(entry.raw, version, 9) == unknown.replace(i32(4) + b"\1", i32(9) + b"\1")
 
 
-def vars_of(entity):
+def vars_of(entity: Any) -> dict[str, Any]:
     return {field.name: getattr(entity, field.name) for field in fields(entity)}

@@ -1,12 +1,14 @@
 """Whatever quotas omit, a client's fetch sessions stay right, and it gets each record once and in order."""
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS, SESSION_MASK
 from tests.support.stories.fetch_models import FINAL, FULL, BrokerModel, JavaClientModel, batch, offsets
-from tests.support.stories.fetching import COLD, HOT, Story
+from tests.support.stories.fetching import COLD, HOT, Partition, Story
 from tests.support.stories.playbook import START
 
 HOTS = [(HOT, number) for number in range(3)]
@@ -32,6 +34,8 @@ happenings = st.one_of(
     st.tuples(st.just("reconnect")),
 )
 
+Step = tuple[Any, ...]
+"""The name of a method of World, and its arguments."""
 some_steps = st.lists(st.lists(happenings, max_size=4), min_size=3, max_size=25)
 MANY = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
@@ -39,63 +43,63 @@ MANY = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 class World:
     """A client, the relay and a broker, one fetch after the other."""
 
-    def __init__(self, version, with_cold, epoch=FULL, replica_id=-1):
+    def __init__(self, version: int, with_cold: bool, epoch: int = FULL, replica_id: int = -1) -> None:
         every = HOTS + (COLDS if with_cold else [])
         self.story = Story(between_brokers=replica_id >= 0)
         self.broker = BrokerModel(version, {partition: [] for partition in HOTS + COLDS})
         self.client = JavaClientModel(version, dict.fromkeys(every, 0), epoch=epoch, replica_id=replica_id)
         self.now = START
-        self.probed = set()
+        self.probed: set[Partition] = set()
         """The partitions that have been probed in this session of the client."""
 
-    def happen(self, what, *details):
+    def happen(self, what: str, *details: Any) -> None:
         getattr(self, what)(*details)
 
-    def hold(self, number, seconds):
+    def hold(self, number: int, seconds: float) -> None:
         self.story.quota.omit(self.now - START + seconds, number)
 
-    def release(self, number):
+    def release(self, number: int) -> None:
         self.story.quota.until.pop(number, None)
 
-    def bound(self, number, most):
+    def bound(self, number: int, most: int) -> None:
         self.story.quota.bounds[number] = most
 
-    def unbound(self, number):
+    def unbound(self, number: int) -> None:
         self.story.quota.bounds.pop(number, None)
 
-    def append(self, partition, count, size):
+    def append(self, partition: Partition, count: int, size: int) -> None:
         log = self.broker.logs[partition]
         log += [batch(offset, size) for offset in range(len(log), len(log) + count)]
 
-    def pause(self, partition):
+    def pause(self, partition: Partition) -> None:
         self.client.paused.add(partition)
 
-    def resume(self, partition):
+    def resume(self, partition: Partition) -> None:
         self.client.paused.discard(partition)
 
-    def seek(self, partition):
+    def seek(self, partition: Partition) -> None:
         if partition in self.client.positions:
             self.client.positions[partition] = 0
             self.client.got.pop(partition, None)
 
-    def evict(self):
+    def evict(self) -> None:
         self.broker.sessions.clear()
 
-    def full(self, has_room):
+    def full(self, has_room: bool) -> None:
         self.broker.has_room = has_room
 
-    def limits(self, holds):
+    def limits(self, holds: bool) -> None:
         self.story.quota.omits = holds
         self.story.new_limits()
 
-    def restart(self):
+    def restart(self) -> None:
         self.client.epoch = min(self.client.epoch, 0)
 
-    def reconnect(self):
+    def reconnect(self) -> None:
         self.story.connect()
         self.restart()
 
-    def check_omitted(self):
+    def check_omitted(self) -> None:
         """An omitted partition is not in the broker's session, once the relay knows that session.
 
         A follower's may be there without bytes, so that the broker reports its high watermark.
@@ -110,7 +114,7 @@ class World:
         fetched = {partition for partition, want in wanted.items() if want.max_bytes > 0 or not follower}
         assert epoch == 1 or not quota.omits or not omitted & fetched
 
-    def check_probes(self):
+    def check_probes(self) -> None:
         """Probes bring at most one batch in a response, and each partition is probed once in a session."""
         probed = self.broker.probed
         assert not probed or self.client.replica_id >= 0
@@ -121,7 +125,7 @@ class World:
             assert not probed.keys() & self.probed
         self.probed |= probed.keys()
 
-    def check_follower(self, asked):
+    def check_follower(self, asked: int) -> None:
         """It is known how much it lacks, and it leaves no session behind."""
         if self.client.replica_id >= 0:
             node_id, lag = self.story.relay.follower
@@ -131,7 +135,7 @@ class World:
             assert lag == lacks if all_told else lag <= lacks
             assert len(self.broker.sessions) <= 1
 
-    def fetch(self):
+    def fetch(self) -> int:
         """One fetch, to its response; returns how many records came."""
         relay = self.story.relay
         began = self.now
@@ -168,25 +172,25 @@ class World:
 @pytest.mark.parametrize("version", VERSIONS)
 @MANY
 @given(with_cold=st.booleans(), steps=some_steps)
-def test_each_record_comes_once_and_in_order(version, with_cold, steps):
+def test_each_record_comes_once_and_in_order(version: int, with_cold: bool, steps: list[list[Step]]) -> None:
     run(World(version, with_cold), steps)
 
 
 @pytest.mark.parametrize("version", [4, 5, 6, 7, 11, 13])
 @MANY
 @given(with_cold=st.booleans(), steps=some_steps)
-def test_outside_sessions_too(version, with_cold, steps):
+def test_outside_sessions_too(version: int, with_cold: bool, steps: list[list[Step]]) -> None:
     run(World(version, with_cold, FINAL), steps)
 
 
 @pytest.mark.parametrize("version", [12, 17, 18])
 @MANY
 @given(with_cold=st.booleans(), steps=some_steps)
-def test_followers_too(version, with_cold, steps):
+def test_followers_too(version: int, with_cold: bool, steps: list[list[Step]]) -> None:
     run(World(version, with_cold, replica_id=2), steps)
 
 
-def run(world, steps):
+def run(world: World, steps: list[list[Step]]) -> None:
     """The steps, and then fetches until everything has come."""
     for step in steps:
         for what, *details in step:

@@ -1,5 +1,7 @@
 """Any split of a byte stream gives the same frames."""
 
+from collections.abc import Callable
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,17 +14,17 @@ SIZES = st.integers(0, 300) | st.integers(4000, 5000)
 CUTS = st.lists(st.integers(0, 2**32), max_size=12)
 
 
-def bodies(sizes):
+def bodies(sizes: list[int]) -> list[bytes]:
     """Bodies of these sizes, no two bytes near each other alike."""
     return [bytes((at + index) % 251 for at in range(size)) for index, size in enumerate(sizes)]
 
 
-def chunks(stream, cuts):
+def chunks(stream: bytes, cuts: list[int]) -> list[bytes]:
     return parts_of(stream, [cut % (len(stream) + 1) for cut in cuts])
 
 
 @given(st.lists(SIZES, max_size=8), CUTS)
-def test_frames_are_the_same_however_they_are_split(sizes, cuts):
+def test_frames_are_the_same_however_they_are_split(sizes: list[int], cuts: list[int]) -> None:
     sent = [framed(body) for body in bodies(sizes)]
     splitter = FrameSplitter(CUT_THROUGH_BYTES)
     got = []
@@ -42,9 +44,10 @@ STREAM = b"".join(framed(body) for body in LARGE)
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=40), st.sampled_from([4, 100, 4096, CUT_THROUGH_BYTES]))
-def test_large_frames_are_the_same_however_they_are_split(cuts, first_part_bytes):
+def test_large_frames_are_the_same_however_they_are_split(cuts: list[int], first_part_bytes: int) -> None:
     splitter = FrameSplitter(1 << 30, first_part_bytes)
-    got = []
+    got: list[tuple[bytes, bool]] = []
+    """Each frame, and whether it is complete."""
     fed = handed_out = 0
     for chunk in parts_of(STREAM, cuts):
         splitter.feed(chunk)
@@ -52,13 +55,12 @@ def test_large_frames_are_the_same_however_they_are_split(cuts, first_part_bytes
         while (frame := splitter.next()) is not None:
             handed_out += sum(map(len, frame.pieces))
             if not got or got[-1][1]:
-                got.append([b"", False])
+                got.append((b"", False))
                 assert frame.complete or sum(map(len, frame.pieces)) >= first_part_bytes
-            got[-1][0] += b"".join(frame.pieces)
-            got[-1][1] = frame.complete
+            got[-1] = got[-1][0] + b"".join(frame.pieces), frame.complete
             assert splitter.in_frame is not frame.complete
         assert splitter.buffered == fed - handed_out <= max(first_part_bytes, CUT_THROUGH_BYTES) + len(chunk)
-    assert got == [[framed(body), True] for body in LARGE]
+    assert got == [(framed(body), True) for body in LARGE]
 
 
 READS = st.lists(
@@ -68,16 +70,18 @@ READS = st.lists(
 
 
 @given(st.binary(max_size=80), CUTS, READS)
-def test_reads_are_the_same_however_the_bytes_are_split(data, cuts, reads):
+def test_reads_are_the_same_however_the_bytes_are_split(
+    data: bytes, cuts: list[int], reads: list[str]
+) -> None:
     """And so are the errors."""
     whole = outcome([data], reads)
     assert outcome(chunks(data, cuts), reads) == whole
     assert outcome([data[at : at + 1] for at in range(len(data))] or [b""], reads) == whole
 
 
-def outcome(pieces, reads):
+def outcome(pieces: list[bytes], reads: list[str]) -> list[object]:
     reader = Reader(pieces)
-    read = {
+    read: dict[str, Callable[[], object]] = {
         "u8": reader.u8,
         "i16": reader.i16,
         "i32": reader.i32,

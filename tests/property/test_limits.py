@@ -1,6 +1,6 @@
 """Limits that came by changes are those that were made at once; networks against the standard library's."""
 
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +9,7 @@ from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.networks import Networks, canonical_network, networks_around
@@ -25,6 +26,9 @@ ENTITIES = [
     *[QuotaEntity(None, None, ip) for ip in [*ADDRESSES, *NETWORKS, DEFAULT]],
 ]
 ALONE = [entity for entity in ENTITIES if DEFAULT not in entity and "/" not in (entity.ip or "")]
+Change = dict[QuotaEntity, dict[str, float | None]]
+Shown = tuple[str | None, str | None, str | None, float]
+"""The user, client id, address and limit of a bucket."""
 values = st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers(1, 9).map(float), max_size=3)
 changes = st.lists(
     st.dictionaries(st.sampled_from(ENTITIES), values, max_size=4)
@@ -34,8 +38,9 @@ changes = st.lists(
 
 
 @given(changes)
-def test_changes_one_after_another_are_the_limits_made_at_once(changes):
-    limits, quotas = Limits({}), {}
+def test_changes_one_after_another_are_the_limits_made_at_once(changes: list[Change]) -> None:
+    limits = Limits({})
+    quotas: dict[QuotaEntity, dict[str, float | None]] = {}
     for change in changes:
         limits = limits.with_changes(change)
         for entity, values in change.items():
@@ -55,7 +60,7 @@ def test_changes_one_after_another_are_the_limits_made_at_once(changes):
 
 
 @given(st.sets(st.sampled_from(NETWORKS + ADDRESSES)), st.sampled_from(ADDRESSES))
-def test_the_most_specific_entity_of_an_address_has_its_limit(names, address):
+def test_the_most_specific_entity_of_an_address_has_its_limit(names: set[str], address: str) -> None:
     key = KEYS[2]
     quotas = {QuotaEntity(None, None, name): {key: 1.0 + index} for index, name in enumerate(sorted(names))}
     around = [name for name in names if ip_address(address) in ip_network(name)]
@@ -65,7 +70,9 @@ def test_the_most_specific_entity_of_an_address_has_its_limit(names, address):
 
 
 @given(st.ip_addresses(), st.integers(0, 128))
-def test_the_network_around_an_address_is_the_standard_librarys(address, length):
+def test_the_network_around_an_address_is_the_standard_librarys(
+    address: IPv4Address | IPv6Address, length: int
+) -> None:
     if length <= address.max_prefixlen and getattr(address, "ipv4_mapped", None) is None:
         network = ip_network((address, length), strict=False)
         assert networks_around(str(address), [length]) == [str(network)]
@@ -76,7 +83,7 @@ def test_the_network_around_an_address_is_the_standard_librarys(address, length)
 
 
 @given(changes)
-def test_buckets_follow_changes_as_if_they_had_been_made_with_the_last_limits(changes):
+def test_buckets_follow_changes_as_if_they_had_been_made_with_the_last_limits(changes: list[Change]) -> None:
     key, rule, limits = KEYS[0], RateRule(burst_seconds=1.0), Limits({})
     followed = Buckets(key, limits, rule)
     asks = [Identity(user, client_id, "") for user in ("a", "c") for client_id in ("a", "c", "")]
@@ -92,7 +99,9 @@ def test_buckets_follow_changes_as_if_they_had_been_made_with_the_last_limits(ch
 
 
 @given(changes, st.sampled_from([BROKER_SCOPE, CLUSTER_SCOPE]), st.sets(st.sampled_from(ENTITIES)))
-def test_each_client_has_its_quota_in_exactly_one_scope(changes, default, others):
+def test_each_client_has_its_quota_in_exactly_one_scope(
+    changes: list[Change], default: str, others: set[QuotaEntity]
+) -> None:
     """The buckets of the two scopes together are those without scopes, also after changes."""
     key, rule, scopes = KEYS[0], RateRule(burst_seconds=1.0), Scopes(default, others)
     limits = Limits({}, settings=enforcement(scopes=scopes))
@@ -112,9 +121,9 @@ def test_each_client_has_its_quota_in_exactly_one_scope(changes, default, others
             assert _limited(found) == _limited([_shown(whole.find_ip(ip, 0.0))])
 
 
-def _limited(found):
+def _limited(found: list[Shown | None]) -> list[Shown]:
     return [each for each in found if each]
 
 
-def _shown(bucket):
-    return bucket and (bucket.user, bucket.client_id, bucket.ip, bucket.limit)
+def _shown(bucket: Bucket | None) -> Shown | None:
+    return None if bucket is None else (bucket.user, bucket.client_id, bucket.ip, bucket.limit)

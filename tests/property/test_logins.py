@@ -2,6 +2,7 @@
 come, nothing but RelayError.
 """
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -20,7 +21,7 @@ from tests.support.messages.login_messages import name_in, oauthbearer, plain, s
 from tests.support.messages.logins import RAW, handshake, handshaken, message, replied
 from tests.support.stories.playbook import START, RelayDriver, drive
 
-TOKENS = {
+TOKENS: dict[str, Callable[[str], tuple[bytes, ...]]] = {
     "PLAIN": lambda user: (f"\0{user}\0secret".encode(),),
     "SCRAM-SHA-256": lambda user: (f"n,,n={user},r=abc".encode(), b"c=biws,r=abc,p=proof"),
 }
@@ -135,7 +136,7 @@ def test_whatever_comes(events: list[tuple[bool, bytes]]) -> None:
     relay.end()
 
 
-def _only_relay_errors(call, data: bytes) -> None:
+def _only_relay_errors(call: Callable[[bytes, float], None], data: bytes) -> None:
     try:
         call(data, START)
     except RelayError:

@@ -1,5 +1,8 @@
 """Whatever bytes come: wire raises nothing but ProtocolError, the relay nothing but RelayError."""
 
+from collections.abc import Callable, Iterator
+from typing import ParamSpec, TypeVar
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +24,7 @@ from tests.support.messages.kio_messages import (
 )
 from tests.support.messages.random_messages import sample
 from tests.support.messages.reading import edited, pass_response, read_request, read_response
-from tests.support.stories.playbook import EVERYONE, START, new_relay
+from tests.support.stories.playbook import EVERYONE, START, RelayDriver, new_relay
 
 PAIRS = [
     (api.key, version) for api in WITHOUT_INTERCEPTED.read if api is not None for version in versions(api.key)
@@ -33,8 +36,11 @@ BYTES = (0x00, 0x7F, 0xFF)
 SLOW = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
 SOME = settings(max_examples=100)
 
+Args = ParamSpec("Args")
+Value = TypeVar("Value")
 
-def damaged(frame, first=4):
+
+def damaged(frame: bytes, first: int = 4) -> Iterator[bytes]:
     """The frame with one byte changed, cut short, or with a byte more, at every place from `first` on."""
     for at in range(first, len(frame)):
         for byte in BYTES:
@@ -43,21 +49,23 @@ def damaged(frame, first=4):
         yield frame[:at] + b"\xff" + frame[at:]
 
 
-def only_protocol_errors(call, *args):
+def only_protocol_errors(
+    call: Callable[Args, Value], *args: Args.args, **kwargs: Args.kwargs
+) -> Value | None:
     try:
-        return call(*args)
+        return call(*args, **kwargs)
     except ProtocolError:
         return None
 
 
 @pytest.mark.parametrize("frame", REQUESTS, ids=IDS)
-def test_a_damaged_request(frame):
+def test_a_damaged_request(frame: bytes) -> None:
     for bad in damaged(frame, 12):
         only_protocol_errors(read_request, [bad])
 
 
 @pytest.mark.parametrize("frame", [REQUESTS[0], REQUESTS[-1]], ids=[IDS[0], IDS[-1]])
-def test_a_damaged_request_in_a_relay(frame):
+def test_a_damaged_request_in_a_relay(frame: bytes) -> None:
     for bad in damaged(frame):
         try:
             new_relay().receive_from_client(framed(bad[4:]), START)
@@ -69,20 +77,20 @@ def test_a_damaged_request_in_a_relay(frame):
 
 
 @pytest.mark.parametrize(("pair", "frame"), list(zip(PAIRS, RESPONSES, strict=True)), ids=IDS)
-def test_a_damaged_response(pair, frame):
+def test_a_damaged_response(pair: tuple[int, int], frame: bytes) -> None:
     for number, bad in enumerate(damaged(frame)):
         view = only_protocol_errors(read_response, *pair, [bad], True, number % 2 == 0)
         if view is not None:
             edited([bad], view)
 
 
-def spread(frame, at):
+def spread(frame: bytes, at: int) -> list[bytes]:
     """The frame in three parts, cut around a place; the first has the header."""
     return [part for part in parts_of(frame, [max(at, 10), max(at, 10) + 5]) if part]
 
 
 @pytest.mark.parametrize(("pair", "frame"), list(zip(PAIRS, RESPONSES, strict=True)), ids=IDS)
-def test_a_damaged_response_that_is_cut_through(pair, frame):
+def test_a_damaged_response_that_is_cut_through(pair: tuple[int, int], frame: bytes) -> None:
     for at in range(9, len(frame)):
         for byte in (0x00, 0xFF):
             bad = frame[:at] + bytes([byte]) + frame[at + 1 :]
@@ -96,19 +104,19 @@ def test_a_damaged_response_that_is_cut_through(pair, frame):
 
 @SOME
 @given(st.sampled_from(PAIRS), st.binary(max_size=100))
-def test_any_bytes_as_a_response(pair, body):
+def test_any_bytes_as_a_response(pair: tuple[int, int], body: bytes) -> None:
     only_protocol_errors(read_response, *pair, [framed(b"\0\0\0\1" + body)])
 
 
 @SOME
 @given(st.sampled_from(PAIRS), st.binary(max_size=100))
-def test_any_bytes_as_a_request(pair, body):
+def test_any_bytes_as_a_request(pair: tuple[int, int], body: bytes) -> None:
     only_protocol_errors(read_request, [opaque(1, pair[0], pair[1], body)])
 
 
 @SOME
 @given(st.lists(st.binary(max_size=40), max_size=6))
-def test_any_bytes_as_frames(chunks):
+def test_any_bytes_as_frames(chunks: list[bytes]) -> None:
     splitter = FrameSplitter(1000)
     try:
         for chunk in chunks:
@@ -133,14 +141,16 @@ BROKER_BYTES = st.one_of(
 EVENTS = st.lists(
     st.tuples(st.just("client"), SENT)
     | st.tuples(st.just("broker"), BROKER_BYTES)
-    | st.tuples(st.sampled_from(["timer", "drain"]), st.none()),
+    | st.tuples(st.sampled_from(["timer", "drain"]), st.just(b"")),
     max_size=12,
 )
 
 
 @settings(max_examples=300)
 @given(EVENTS, st.booleans())
-def test_a_relay_blames_one_side_for_whatever_comes(events, topic_partitions):
+def test_a_relay_blames_one_side_for_whatever_comes(
+    events: list[tuple[str, bytes]], topic_partitions: bool
+) -> None:
     relay = new_relay(SLOW, Traffic(topic_partitions))
     now = START
     for kind, data in events:
@@ -155,7 +165,7 @@ def test_a_relay_blames_one_side_for_whatever_comes(events, topic_partitions):
         relay.take_to_broker()
 
 
-def happen(relay, kind, data, now):
+def happen(relay: RelayDriver, kind: str, data: bytes, now: float) -> str:
     """Why the connection has to end after this; empty where it has not."""
     try:
         if kind == "client":

@@ -10,6 +10,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.layers import Temporary
 from proxy.store.quota_store import ClientQuotaAlteration, ConfigChange, Conflict, FileQuotas, QuotaStore
+from proxy.store.records import Place, Setting
 from tests.support.stories.config_rules import CONFIG_RULES
 from tests.support.stories.memory_store import Wall, file_of, memory_store
 
@@ -93,7 +94,7 @@ class History:
 
     def _read_into(self, store: QuotaStore) -> None:
         """Read the log as it is after compaction."""
-        left = {}
+        left: dict[Place, Setting] = {}
         for place, setting in self._log.records:
             left.pop(place, None)
             left[place] = setting

@@ -14,13 +14,13 @@ CLOSE = 1e-9
 class Samples:
     """Kafka's ring of samples (3.8 and later)."""
 
-    def __init__(self, samples, window):
+    def __init__(self, samples: int, window: int) -> None:
         self.samples = samples
         self.window = window
-        self.ring = []
+        self.ring: list[dict[str, float]] = []
         self.current = 0
 
-    def record(self, value, now):
+    def record(self, value: float, now: int) -> None:
         if not self.ring:
             self.ring.append({"start": now, "last": now, "value": 0.0})
         sample = self.ring[self.current]
@@ -33,7 +33,7 @@ class Samples:
         sample["value"] += value
         sample["last"] = now
 
-    def measure(self, now):
+    def measure(self, now: int) -> tuple[float, float]:
         """The sum, and the time since the oldest start."""
         if not self.ring:
             self.ring.append({"start": now, "last": now, "value": 0.0})
@@ -44,7 +44,7 @@ class Samples:
 
 
 class NaiveSampled(Samples):
-    def rate(self, now):
+    def rate(self, now: int) -> tuple[float, float]:
         total, elapsed = self.measure(now)
         full = elapsed // self.window
         if full < self.samples - 1:
@@ -54,17 +54,17 @@ class NaiveSampled(Samples):
 
 
 class NaiveSimple(Samples):
-    def rate(self, now):
+    def rate(self, now: int) -> tuple[float, float]:
         total, elapsed = self.measure(now)
         divisor = max(elapsed, self.window)
         return total / (divisor / 1000), divisor
 
 
-def naive_wait_ms(rate, divisor, limit):
+def naive_wait_ms(rate: float, divisor: float, limit: float) -> int:
     return 0 if rate <= limit else math.floor((rate - limit) / limit * divisor + 0.5)
 
 
-def steps(window):
+def steps(window: int) -> st.SearchStrategy[list[tuple[int, float | None]]]:
     """(milliseconds later, what to record; None: only measure), more often than not at a window's edge."""
     edges = st.sampled_from(
         [0, 1, window - 1, window, window + 1, 2 * window, 3 * window, 11 * window, 12 * window]
@@ -76,7 +76,13 @@ def steps(window):
 
 @pytest.mark.parametrize(("rate", "naive"), [(SampledRate, NaiveSampled), (SimpleRate, NaiveSimple)])
 @given(samples=st.sampled_from([1, 2, 3, 11]), window=st.sampled_from([100, 1000, 2500]), data=st.data())
-def test_windowed_rates_are_kafkas(rate, naive, samples, window, data):
+def test_windowed_rates_are_kafkas(
+    rate: type[SampledRate | SimpleRate],
+    naive: type[NaiveSampled | NaiveSimple],
+    samples: int,
+    window: int,
+    data: st.DataObject,
+) -> None:
     ours, theirs = rate(samples, window / 1000), naive(samples, window)
     limit = data.draw(st.sampled_from([0.5, 1, 1000, 123_456]))
     now = data.draw(st.integers(0, 10**12))
@@ -98,7 +104,9 @@ def test_windowed_rates_are_kafkas(rate, naive, samples, window, data):
     start=st.integers(0, 10**12),
     uses=st.lists(st.tuples(st.integers(0, 5000), st.integers(-10_000, 10_000)), max_size=60),
 )
-def test_token_bucket_is_kafkas_on_whole_milliseconds(rate, burst, start, uses):
+def test_token_bucket_is_kafkas_on_whole_milliseconds(
+    rate: float, burst: float, start: int, uses: list[tuple[int, int]]
+) -> None:
     bucket = TokenBucket(rate, burst)
     tokens, now = float(burst), start
     for later, value in uses:
@@ -114,7 +122,7 @@ def test_token_bucket_is_kafkas_on_whole_milliseconds(rate, burst, start, uses):
     rate=st.floats(0.1, 1e7),
     uses=st.lists(st.tuples(st.floats(0, 3), st.integers(0, 10**7)), min_size=1, max_size=30),
 )
-def test_token_bucket_is_out_of_debt_after_the_wait(rate, uses):
+def test_token_bucket_is_out_of_debt_after_the_wait(rate: float, uses: list[tuple[float, int]]) -> None:
     bucket, now = TokenBucket(rate, rate), 1000.0
     for later, value in uses:
         now += later
@@ -130,7 +138,7 @@ def test_token_bucket_is_out_of_debt_after_the_wait(rate, uses):
     uses=st.lists(st.tuples(st.integers(0, 30_000), st.integers(0, 10**6)), max_size=40),
     last=st.integers(0, 10**5),
 )
-def test_ewma_rate_is_yammers(uses, last):
+def test_ewma_rate_is_yammers(uses: list[tuple[int, int]], last: int) -> None:
     average = EwmaRate()
     kept = math.exp(-5 / 60)
     rate, ticked, uncounted, ticks, now = 0.0, False, 0.0, 0, 0
@@ -150,7 +158,9 @@ def test_ewma_rate_is_yammers(uses, last):
     uses=st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 10**6)), min_size=1, max_size=20),
     limit=st.floats(1, 10**5),
 )
-def test_ewma_rate_is_back_at_the_limit_after_the_wait_and_not_before(uses, limit):
+def test_ewma_rate_is_back_at_the_limit_after_the_wait_and_not_before(
+    uses: list[tuple[int, int]], limit: float
+) -> None:
     average, now = EwmaRate(), 0
     for later, value in uses:
         now += later

@@ -23,22 +23,22 @@ SEQUENCES = 2**31
 class Producer:
     """Sends batches in order, up to IN_FLIGHT ahead, and again what was rejected, by its numbers."""
 
-    def __init__(self, first, sizes):
-        self.waiting = []
+    def __init__(self, first: int, sizes: list[int]) -> None:
+        self.waiting: list[ProducerBatch] = []
         for size in sizes:
             self.waiting.append(ProducerBatch(7, 0, first, size, first, 0))
             first = (first + size) % SEQUENCES
-        self.in_flight = []
+        self.in_flight: list[ProducerBatch] = []
         self.all = list(self.waiting)
 
-    def send(self):
+    def send(self) -> None:
         while self.waiting and len(self.in_flight) < IN_FLIGHT:
             self.in_flight.append(self.waiting.pop(0))
 
-    def take(self):
+    def take(self) -> ProducerBatch:
         return self.in_flight.pop(0)
 
-    def rejected(self, batch):
+    def rejected(self, batch: ProducerBatch) -> None:
         self.waiting.append(batch)
         self.waiting.sort(key=self.all.index)
 
@@ -46,11 +46,11 @@ class Producer:
 class Broker:
     """Appends batches whose numbers follow, and knows those that it has."""
 
-    def __init__(self, first):
+    def __init__(self, first: int) -> None:
         self.expected = first
-        self.appended = []
+        self.appended: list[ProducerBatch] = []
 
-    def append(self, batch):
+    def append(self, batch: ProducerBatch) -> None:
         assert batch.base_sequence == self.expected, "OUT_OF_ORDER_SEQUENCE_NUMBER"
         self.expected = batch.next_sequence
         self.appended.append(batch)
@@ -61,9 +61,11 @@ class Broker:
     sizes=st.lists(st.integers(1, 10), min_size=1, max_size=30),
     decisions=st.lists(st.booleans(), max_size=60),
 )
-def test_no_gap_reaches_the_broker_and_everything_gets_through(first, sizes, decisions):
+def test_no_gap_reaches_the_broker_and_everything_gets_through(
+    first: int, sizes: list[int], decisions: list[bool]
+) -> None:
     batches, producer, broker = RejectedBatches(), Producer(first, sizes), Broker(first)
-    decisions = iter(decisions)
+    rejections = iter(decisions)
     responses = 0
     while producer.waiting or producer.in_flight:
         producer.send()
@@ -72,7 +74,7 @@ def test_no_gap_reaches_the_broker_and_everything_gets_through(first, sizes, dec
         assert responses < 10_000, "some batch never gets through"
         if batches.gate_bucket(ITEM, batch, WHO, 0.0) is not None:
             producer.rejected(batch)
-        elif next(decisions, False):
+        elif next(rejections, False):
             batches.reject(ITEM, batch, WHO, BUCKET, throttle_seconds=0.0, mute_seconds=0.0, now=0.0)
             producer.rejected(batch)
         else:

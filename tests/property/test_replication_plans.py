@@ -2,6 +2,8 @@
 of a simple plan, which looks at every replica (tests/support/stories/simple_plans.py), whatever happens.
 """
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +49,10 @@ happenings = st.one_of(
     ),
     st.tuples(st.just("forget")),
 )
+
+
+Step = tuple[Any, ...]
+"""The name of a method of World, and its arguments."""
 
 
 class World:
@@ -189,7 +195,7 @@ class World:
 
 @settings(max_examples=150)
 @given(st.lists(happenings, min_size=30, max_size=60))
-def test_a_plan_is_the_same_as_if_every_replica_were_looked_at(steps):
+def test_a_plan_is_the_same_as_if_every_replica_were_looked_at(steps: list[Step]) -> None:
     world, simple = World(simple=False), World(simple=True)
     for what, *details in steps:
         plan = getattr(world, what)(*details)

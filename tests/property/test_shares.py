@@ -19,11 +19,11 @@ MINIMUM = 1e-9
 
 
 class Naive:
-    def __init__(self):
+    def __init__(self) -> None:
         self.owed = [0.0] * SOME
-        self.known = set()
+        self.known: set[int] = set()
 
-    def pay(self, tokens):
+    def pay(self, tokens: float) -> None:
         while tokens > MINIMUM and any(self.owed):
             owing = [index for index, owed in enumerate(self.owed) if owed > 0]
             part = min(tokens / len(owing), min(self.owed[index] for index in owing))
@@ -32,7 +32,7 @@ class Naive:
                 self.owed[index] = left if left > MINIMUM else 0.0
             tokens -= part * len(owing)
 
-    def wait(self, who):
+    def wait(self, who: int) -> float:
         """How long until this one's debt is paid if nobody owes more; at first, until all of it is."""
         most = self.owed[who] if who in self.known else math.inf
         self.known.add(who)
@@ -43,7 +43,7 @@ uses = st.lists(st.tuples(st.integers(0, SOME - 1), st.integers(0, 300), st.inte
 
 
 @given(uses)
-def test_shares_are_those_of_the_naive_model(uses):
+def test_shares_are_those_of_the_naive_model(uses: list[tuple[int, int, int]]) -> None:
     connections = [Identity("u", "c", "127.0.0.1") for _ in range(SOME)]
     ours, theirs, steps = FairShare(0.0), Naive(), 0
     for who, tokens, later in uses:
@@ -56,7 +56,7 @@ def test_shares_are_those_of_the_naive_model(uses):
 
 @settings(max_examples=30)
 @given(st.lists(st.integers(1, 100), min_size=2, max_size=4))
-def test_active_connections_get_equal_rates_whatever_their_request_size(sizes):
+def test_active_connections_get_equal_rates_whatever_their_request_size(sizes: list[int]) -> None:
     connections = [Identity("u", "c", "127.0.0.1") for _ in sizes]
     shares, got = FairShare(0.0), [0.0] * len(sizes)
     free_at = [0.0] * len(sizes)
@@ -73,7 +73,7 @@ def test_active_connections_get_equal_rates_whatever_their_request_size(sizes):
 
 
 @given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2_000_000)), max_size=60))
-def test_alone_in_its_bucket_a_connection_waits_for_all_of_the_debt(uses):
+def test_alone_in_its_bucket_a_connection_waits_for_all_of_the_debt(uses: list[tuple[int, int]]) -> None:
     rule, who, now = RateRule(burst_seconds=1.0), Identity("u", "c", "127.0.0.1"), 1000.0
     divided, whole = (
         Bucket(quota="producer_byte_rate", user="u", limit=1e6, rule=rule, now=now) for _ in range(2)

@@ -282,8 +282,8 @@ def test_any_number_of_processes_holds_each_limit(
     since = simulation.now
     simulation.run(15.0)
     for entity in range(ENTITIES):
-        counts = [each[entity] for each in connections]
-        if not any(counts):
+        of_entity = [each[entity] for each in connections]
+        if not any(of_entity):
             continue
         rates = simulation.rates(since, entity=entity)
         # A lost report delays a part that grows.
@@ -291,9 +291,9 @@ def test_any_number_of_processes_holds_each_limit(
         assert least <= mean(rates) / simulation.limit <= 1.02
         assert pstdev(rates) / mean(rates) <= 0.15
         assert max(simulation.rates(since, 5.0, entity=entity)) <= 1.05 * simulation.limit
-        for process, count in zip(processes, counts, strict=True):
+        for process, count in zip(processes, of_entity, strict=True):
             rate = mean(simulation.rates(since, only=process, entity=entity))
-            assert rate == pytest.approx(simulation.limit * count / sum(counts), rel=0.15, abs=SIZE)
+            assert rate == pytest.approx(simulation.limit * count / sum(of_entity), rel=0.15, abs=SIZE)
 
 
 def _happen(simulation: Simulation, event: str, which: int) -> None:

@@ -1,6 +1,8 @@
 """Views and edits agree with kio, for every version that it has of every API that the proxy reads."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +13,7 @@ from proxy.admin.dispatch import APIS
 from proxy.wire.api_keys import API_VERSIONS, FETCH, METADATA, PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import Edit, i32
+from proxy.wire.views import ResponseView
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -43,17 +46,24 @@ READ = [api.key for api in APIS.read if api is not None]
 FEW = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 
 
-def each_version(*api_keys):
+def each_version(*api_keys: int) -> pytest.MarkDecorator:
     pairs = [(key, version) for key in api_keys for version in versions(key)]
     return pytest.mark.parametrize(("api_key", "version"), pairs, ids=[f"{key}v{v}" for key, v in pairs])
 
 
-def split(data, frame, first=0):
+def split(data: st.DataObject, frame: bytes, first: int = 0) -> list[bytes]:
     cuts = data.draw(st.lists(st.integers(first, len(frame)), max_size=8), label="cuts")
     return parts_of(frame, cuts)
 
 
-def sizes(topics, partitions, number, *, errors_only=False, records_only=False):
+def sizes(
+    topics: Iterable[Any],
+    partitions: str,
+    number: str,
+    *,
+    errors_only: bool = False,
+    records_only: bool = False,
+) -> list[tuple[str, bytes, int, int]]:
     """The items that a view has to show."""
     return [
         (
@@ -69,7 +79,7 @@ def sizes(topics, partitions, number, *, errors_only=False, records_only=False):
     ]
 
 
-def some_request(data, api_key, version):
+def some_request(data: st.DataObject, api_key: int, version: int) -> tuple[Any, str | None, bytes]:
     request = data.draw(messages(request_type(api_key, version)), label="request")
     client_id = data.draw(st.none() | st.text(alphabet="cß", max_size=5), label="client_id")
     return request, client_id, request_frame(request, 7, client_id)
@@ -78,7 +88,7 @@ def some_request(data, api_key, version):
 @each_version(PRODUCE, FETCH)
 @FEW
 @given(data=st.data())
-def test_requests(api_key, version, data):
+def test_requests(api_key: int, version: int, data: st.DataObject) -> None:
     request, client_id, frame = some_request(data, api_key, version)
     pieces = split(data, frame)
     view = read_request(pieces)
@@ -100,7 +110,7 @@ def test_requests(api_key, version, data):
 @pytest.mark.parametrize("api_key", [key for key in READ if key not in (PRODUCE, FETCH)])
 @FEW
 @given(data=st.data())
-def test_requests_of_which_only_the_header_is_read(api_key, data):
+def test_requests_of_which_only_the_header_is_read(api_key: int, data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(versions(api_key)), label="version")
     _, client_id, frame = some_request(data, api_key, version)
     view = read_request(split(data, frame))
@@ -108,7 +118,7 @@ def test_requests_of_which_only_the_header_is_read(api_key, data):
     assert view.edits == []
 
 
-def through(response):
+def through(response: Any) -> Any:
     """What the client has to read."""
     if response.__api_key__ != API_VERSIONS:
         return through_proxy(response)
@@ -123,7 +133,7 @@ def through(response):
     return replace(response, api_keys=tuple(kept))
 
 
-def some_response(data, api_key, version):
+def some_response(data: st.DataObject, api_key: int, version: int) -> Any:
     response = data.draw(messages(response_type(api_key, version)), label="response")
     if api_key == API_VERSIONS and version >= 3 and response.error_code is ErrorCode.unsupported_version:
         # A broker says so in v0's form, which is another message.
@@ -131,23 +141,23 @@ def some_response(data, api_key, version):
     return response
 
 
-def waits(response):
+def waits(response: Any) -> bool:
     return hasattr(response, "throttle_time")
 
 
-def header_size(response):
+def header_size(response: Any) -> int:
     return 9 if response.__header_schema__.__flexible__ else 8
 
 
-def endpoints_in_a_tag(response):
+def endpoints_in_a_tag(response: Any) -> bool:
     first = ENDPOINTS_TAG.get(response.__api_key__)
-    return first is not None and response.__version__ >= first and response.node_endpoints
+    return first is not None and response.__version__ >= first and bool(response.node_endpoints)
 
 
 @each_version(*READ)
 @FEW
 @given(data=st.data())
-def test_responses(api_key, version, data):
+def test_responses(api_key: int, version: int, data: st.DataObject) -> None:
     response = some_response(data, api_key, version)
     check_view(response, split(data, response_frame(response)))
     throttle_ms = data.draw(st.sampled_from([0, 2**31 - 1]), label="throttle_ms")
@@ -158,7 +168,7 @@ def test_responses(api_key, version, data):
         assert is_without_endpoints(edited(parts, view), response)
 
 
-def errors_of(response):
+def errors_of(response: Any) -> list[int]:
     """The error codes that a view has to show."""
     read = [response] if response.__api_key__ != METADATA else []
     read += getattr(response, "coordinators", ())
@@ -167,12 +177,12 @@ def errors_of(response):
     return sorted(int(each.error_code) for each in read if getattr(each, "error_code", None))
 
 
-def error_codes(view):
+def error_codes(view: ResponseView) -> list[int]:
     """The error codes that a view shows."""
     return sorted(error.error_code for error in view.errors or [] for _ in range(error.times))
 
 
-def check_view(response, pieces):
+def check_view(response: Any, pieces: list[bytes]) -> None:
     """The view's fields are the message's, and the frame that goes on is the message but for the edits."""
     view = read_response(response.__api_key__, response.__version__, pieces)
     assert view.body_size == sum(map(len, pieces)) - header_size(response)
@@ -196,7 +206,7 @@ def check_view(response, pieces):
         assert read_frame(type(response), edited(pieces, view)) == wanted
 
 
-def check_parts(response, parts, throttle_ms):
+def check_parts(response: Any, parts: list[bytes], throttle_ms: int) -> None:
     """Cut through in these parts, it is the same message but for its edits, and holds no broker's address."""
     want_items = len(parts) % 2 == 0
     passed, view = pass_response(response.__api_key__, response.__version__, parts, throttle_ms, want_items)
