@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from proxy.security.tls_calls import call_directly
+from proxy.security.tls_reader import TlsReader
 
 LINGER_SECONDS: Final = 1.0
 """Time for a client to close the connection. The proxy reads until then: if a socket is closed while received
@@ -49,15 +50,16 @@ class Handshake:
 _current: Final[ContextVar[Handshake]] = ContextVar("handshake")
 
 
-class _Connection(ssl.SSLObject):
-    """Keeps the alert of a failed handshake."""
+class ServerConnection(ssl.SSLObject):
+    """Reads records with a TlsReader, and keeps the alert of a failed handshake."""
 
     outgoing: ssl.MemoryBIO
     handshake: Handshake | None
+    reader: TlsReader
 
     def do_handshake(self) -> None:
         try:
-            super().do_handshake()
+            self._read_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError:
@@ -65,12 +67,22 @@ class _Connection(ssl.SSLObject):
                 self.handshake.alert = self.outgoing.read()
             raise
         self.handshake = None
+        self.reader.end_handshake()
+
+    def _read_handshake(self) -> None:
+        while True:
+            try:
+                super().do_handshake()
+                return
+            except ssl.SSLWantReadError:
+                if not self.reader.next_of_handshake():
+                    raise
 
 
 class ServerContext(ssl.SSLContext):
     """A context whose connections store the alert in the Handshake of the current task."""
 
-    sslobject_class = _Connection
+    sslobject_class = ServerConnection
 
     def wrap_bio(
         self,
@@ -80,10 +92,11 @@ class ServerContext(ssl.SSLContext):
         server_hostname: str | bytes | None = None,
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
-        connection = call_directly(
-            super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
-        )
-        assert isinstance(connection, _Connection)
+        records = ssl.MemoryBIO()
+        connection = call_directly(super().wrap_bio(records, outgoing, server_side, server_hostname, session))
+        assert isinstance(connection, ServerConnection)
+        connection.reader = TlsReader(incoming, records, connection.read, connection.pending)
+        connection.read = connection.reader.read  # type: ignore[method-assign,assignment]
         connection.outgoing = outgoing
         connection.handshake = _current.get(None)
         return connection

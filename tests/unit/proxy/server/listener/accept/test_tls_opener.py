@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from proxy.quota.verdict import Verdict
-from proxy.relay.close_reasons import RelayError
+from proxy.relay.close_reasons import CLIENT_CLOSED, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.security.settings import Tls
@@ -25,6 +25,7 @@ from proxy.server.listener.accept.tls_opener import TlsOpener
 from proxy.tasks import Tasks
 from tests.support.messages.kio_messages import framed, request_frame, request_type
 from tests.support.process.certificates import Authority
+from tests.support.process.tls_records import HostileClient
 from tests.support.stories.relays import unlimited_relay
 
 OWN: int = 49
@@ -170,6 +171,40 @@ def test_a_client_that_closes_is_not_logged(
     with caplog.at_level(logging.INFO):
         run(loop, Gateway(), authority, lambda port: ask(authority, port))
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("what", ["key updates", "small records"])
+def test_a_flood_of_records(
+    loop: asyncio.AbstractEventLoop, authority: Authority, tmp_path: Path, what: str
+) -> None:
+    """KeyUpdates end the connection; small records are read in turns, and then the client is answered."""
+    hostile = HostileClient(authority.ca, tmp_path)
+
+    def attack(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+            hostile.connect(plain)
+            with contextlib.suppress(ConnectionError):
+                if what == "key updates":
+                    plain.sendall(b"".join(hostile.key_update() for _ in range(300)))
+                else:
+                    many = REQUEST * 20
+                    records = [hostile.record(many[at : at + 1]) for at in range(len(many))]
+                    plain.sendall(b"".join(records))
+                found = b""
+                while found.count(LOCAL_RESPONSE) < 20 and (some := plain.recv(1 << 16)):
+                    hostile.received.write(some)
+                    with contextlib.suppress(ssl.SSLWantReadError):
+                        while chunk := hostile.ssl.read(1 << 16):
+                            found += chunk
+                return found
+        return b""
+
+    gateway = Gateway()
+    found = run(loop, gateway, authority, attack)
+    if what == "key updates":
+        assert (found, gateway.ended_with) == (b"", [CLIENT_PROTOCOL_ERROR])
+    else:
+        assert (found, gateway.ended_with) == (LOCAL_RESPONSE * 20, [CLIENT_CLOSED])
 
 
 def send(port: int, data: bytes) -> bytes:

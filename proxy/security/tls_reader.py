@@ -1,0 +1,272 @@
+"""TlsReader: gives OpenSSL the TLS records of a client a few at a time.
+
+OpenSSL reads all records that have arrived until one has data. A KeyUpdate of TLS 1.3 has none. It takes 27
+bytes and 20 microseconds, and a client may send any number of them, or records of one byte. A read brings
+256 KiB, and all other connections would wait for 0.2 s.
+
+The reader therefore parses the headers of records, which are not encrypted. It passes one record after the
+other to OpenSSL, and stops when all connections together have read enough small ones in this turn of the
+event loop. The rest stays in the event loop's buffer for 1 ms. If a client sends many records without data,
+its connection ends.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Any, Final, final
+
+from mypy_extensions import i64 as native
+
+from proxy.relay.read_turns import FREE_FRAMES, PAUSE_SECONDS, ReadTurns
+
+HEADER_BYTES: Final[native] = 5
+"""Type, version, and the length of the rest."""
+RECORD_AT_MOST: Final[native] = 16 * 1024 + 2048 + 5
+"""The largest record (TLS 1.2); OpenSSL rejects a larger one."""
+SMALL_BYTES: Final[native] = 2048
+"""Records of at least this size do not count: BulkReads limits the bytes of a turn."""
+HANDSHAKE_RECORDS: Final = 128
+"""The most records of a handshake. A client with a long chain of certificates, in fragments of 512 bytes,
+sends some fifty.
+"""
+EMPTY_COST: Final = 64
+EMPTY_AT_MOST: Final = 32 * EMPTY_COST
+"""A client may send 32 records without data, and then one for each 64 records with data."""
+UNREAD_AT_MOST: Final = 1 << 20
+"""Bytes that wait. While a connection is served, the event loop stops reading the socket long before."""
+
+
+@final
+class TlsReader:
+    """The reader of one connection."""
+
+    def __init__(
+        self,
+        incoming: ssl.MemoryBIO,
+        records: ssl.MemoryBIO,
+        read: Callable[[int], bytes],
+        pending: Callable[[], int],
+    ) -> None:
+        """`incoming` is the event loop's buffer of received bytes; `records` is OpenSSL's. `read` and
+        `pending` are OpenSSL's functions.
+        """
+        self._take_incoming: Final[Callable[[], bytes]] = incoming.read
+        self._put_back: Final[Callable[[Any], int]] = incoming.write
+        self._pass_on: Final[Callable[[Any], int]] = records.write
+        self._read: Final = read
+        self._pending: Final = pending
+        self._cut = b""
+        """The beginning of a record that has not arrived whole."""
+        self._waits = False
+        """Whether the other connections have their turn first."""
+        self._more = False
+        """Whether OpenSSL has more data of the last record."""
+        self._ended = False
+        """Whether the client has ended the connection, which the event loop has not seen yet."""
+        self._empty = 0
+        self._handshake_records = 0
+        self._rejected = False
+        """Whether the client has sent too many records, so that no more are read."""
+        self._turns: ReadTurns | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._resume: Callable[[], None] | None = None
+        self._reject: Callable[[str], None] | None = None
+
+    def share_turns(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        resume: Callable[[], None],
+        reject: Callable[[str], None],
+    ) -> None:
+        """From now on, share the turns of the event loop with other connections. `resume` has the event loop
+        read the connection again, if it is to be read; `reject` ends the connection, with the reason.
+        """
+        self._turns = _record_turns(loop)
+        self._loop = loop
+        self._resume = resume
+        self._reject = reject
+
+    # The handshake
+
+    def next_of_handshake(self) -> bool:
+        """Pass the next record of a handshake to OpenSSL. Return whether there is one. Raises SSLError if
+        there are too many.
+        """
+        data = self._received()
+        size = _record_size(data, 0)
+        if size == 0:
+            self._cut = data
+            return False
+        self._handshake_records += 1
+        if self._handshake_records > HANDSHAKE_RECORDS:
+            raise ssl.SSLError(1, f"more than {HANDSHAKE_RECORDS} records in a handshake")
+        self._pass_on(data[:size])
+        self._cut = data[size:]
+        return True
+
+    def end_handshake(self) -> None:
+        """Leave what follows the handshake to read()."""
+        if self._cut:
+            self._put_back(self._received())
+
+    # Data
+
+    def read(self, size: int = 1024, buffer: Any = None) -> Any:
+        """Return the data of the next records, at most `size` bytes; empty at the end. With `buffer`, write
+        them into it and return their number. Raises SSLWantReadError if there are none now, and other errors
+        of OpenSSL.
+        """
+        if buffer is None:
+            return self._read_data(size)
+        data = self._read_data(size)
+        memoryview(buffer)[: len(data)] = data
+        return len(data)
+
+    def _read_data(self, size: native) -> bytes:
+        if self._waits or self._rejected:
+            if self._rejected:
+                self._take_incoming()
+            raise ssl.SSLWantReadError
+        if self._more:
+            return self._read_more(size)
+        data = self._received()
+        length: native = len(data)
+        if length == 0 or self._ended:
+            return b"" if self._ended else self._read(size)
+        if length > size or length != _record_size(data, 0):
+            return self._read_several(data, size)
+        chunk = self._read_record(data, length)  # nearly always: one whole record
+        if chunk is None:
+            raise ssl.SSLWantReadError
+        return chunk
+
+    def _read_record(self, record: Any, size: int) -> bytes | None:
+        """Pass a record to OpenSSL, and return its data, at most `size` bytes; None if it has none. Empty
+        data is the end of the connection.
+        """
+        self._pass_on(record)
+        try:
+            chunk = self._read(size)
+        except ssl.SSLWantReadError:
+            self._count_empty()
+            return None
+        if self._empty > 0:
+            self._empty -= 1
+        return chunk
+
+    def _received(self) -> bytes:
+        """Return all bytes that wait."""
+        data = self._take_incoming()
+        if self._cut:
+            data = self._cut + data
+            self._cut = b""
+        return data
+
+    def _read_more(self, size: int) -> bytes:
+        chunk = self._read(size)
+        self._more = self._pending() > 0
+        return chunk
+
+    def _read_several(self, data: bytes, size: native) -> bytes:
+        """Read records as long as it is the connection's turn."""
+        view = memoryview(data)
+        chunks: list[bytes] = []
+        at: native = 0
+        room = size
+        small: native = 0
+        now = 0.0 if self._loop is None else self._loop.time()
+        while room > 0:
+            record = _record_size(data, at)
+            if record == 0:
+                self._cut = data[at:]
+                break
+            if record < SMALL_BYTES:
+                small += 1
+                if small > FREE_FRAMES and not self._may_read(now):
+                    break
+            most = record if record < room else room
+            chunk = self._read_record(view[at : at + record], most)
+            at += record
+            if chunk is None:
+                if self._rejected:
+                    break
+                continue
+            if not chunk:
+                self._ended = True
+                break
+            chunks.append(chunk)
+            room -= len(chunk)
+            if most < record and self._pending() > 0:
+                self._more = True
+                break
+        self._leave(data, at)
+        if self._ended and chunks:
+            # The event loop calls again only if there is something in its buffer.
+            self._put_back(b"\0")
+        if not chunks and not self._ended:
+            raise ssl.SSLWantReadError
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def _leave(self, data: bytes, at: native) -> None:
+        """Leave the bytes from `at` on for a later read."""
+        left = len(data) - at
+        if left == 0 or self._cut or self._rejected:
+            return
+        if left > UNREAD_AT_MOST:
+            raise ssl.SSLError(1, "many TLS records of a client that is not served any more")
+        self._put_back(data[at:])
+
+    def _may_read(self, now: float) -> bool:
+        """Whether to read another small record in this turn; if not, read on later."""
+        turns = self._turns
+        loop = self._loop
+        if turns is None or loop is None or turns.take(1, now):
+            return True
+        self._waits = True
+        loop.call_later(PAUSE_SECONDS, self._read_on)
+        return False
+
+    def _read_on(self) -> None:
+        self._waits = False
+        if self._resume is not None:
+            self._resume()
+
+    def _count_empty(self) -> None:
+        """Count a record without data. If there are too many, end the connection."""
+        self._empty += EMPTY_COST
+        if self._empty <= EMPTY_AT_MOST:
+            return
+        what = "it sends many TLS records without data, such as KeyUpdate"
+        self._rejected = True
+        if self._loop is None or self._reject is None:
+            raise ssl.SSLError(1, what)
+        self._loop.call_soon(self._reject, what)
+
+
+def _record_size(data: bytes, at: native) -> native:
+    """The size of the record that begins at `at`; 0 if it is not whole. If the header states more than a
+    record may have, all bytes count as the record, because OpenSSL rejects it.
+    """
+    left = len(data) - at
+    if left < HEADER_BYTES:
+        return 0
+    high: native = data[at + 3]
+    low: native = data[at + 4]
+    size = HEADER_BYTES + (high << 8) + low
+    if size > RECORD_AT_MOST:
+        return left
+    return size if size <= left else 0
+
+
+_turns: ReadTurns | None = None
+_turns_of: asyncio.AbstractEventLoop | None = None
+
+
+def _record_turns(loop: asyncio.AbstractEventLoop) -> ReadTurns:
+    """Return the turns that all connections of an event loop share."""
+    global _turns, _turns_of
+    if _turns is None or _turns_of is not loop:
+        _turns = ReadTurns(loop.call_soon)
+        _turns_of = loop
+    return _turns
