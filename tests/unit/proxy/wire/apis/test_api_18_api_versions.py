@@ -26,7 +26,7 @@ CUT = [
     ((79, 0, newest(79) + 7), (79, 1, newest(79))),
     *[((key, 1, newest(key) + 1), (key, 1, newest(key))) for key in (19, 20, 37, 49)],
 ]
-GONE = [(78, 0, 0), (3, 14, 20)]
+GONE = [(78, 0, 0), (3, newest(3) + 1, newest(3) + 7)]
 
 
 def response(version: int, ranges: list[tuple[int, int, int]], throttle_ms: int = 0) -> Any:
