@@ -1,6 +1,7 @@
 """Wherever a broker's address may stand, the client reads the proxy's."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -11,7 +12,6 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
 from proxy.relay.settings import RelaySettings
 from proxy.wire.addresses import Addresses
-from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.edit import i32, string
 from tests.support.messages.exchanges import milliseconds, opaque, produced, responded
 from tests.support.messages.kio_messages import (
@@ -25,24 +25,25 @@ from tests.support.messages.kio_messages import (
     through_proxy,
     versions,
 )
+from tests.support.messages.reading import api_of
 from tests.support.stories.playbook import Playbook, drive, new_relay
 
 NODES = [(1, BROKER_HOST, 9092), (2, f"{BROKER_HOST}.{'far' * 40}", 9093), (-1, "", -1)]
 
 
-def element(message, field):
+def element(message: Any, field: str) -> Any:
     return message.__annotations__[field].__args__[0]
 
 
-def nodes(type_, **more):
+def nodes(type_: Any, **more: Any) -> tuple[Any, ...]:
     """The nodes as this type has them."""
     name = "broker_id" if "broker_id" in type_.__annotations__ else "node_id"
     return tuple(type_(**{name: node_id}, host=host, port=port, **more) for node_id, host, port in NODES)
 
 
-def metadata(version):
+def metadata(version: int) -> Any:
     message = response_type(3, version)
-    fields = {"brokers": nodes(element(message, "brokers")), "topics": ()}
+    fields: dict[str, Any] = {"brokers": nodes(element(message, "brokers")), "topics": ()}
     if version >= 3:
         fields["throttle_time"] = milliseconds(0)
     if version >= 13:
@@ -50,17 +51,20 @@ def metadata(version):
     return message(**fields)
 
 
-def find_coordinator(version):
+def find_coordinator(version: int) -> Any:
     message = response_type(10, version)
     fields = {"throttle_time": milliseconds(0)} if version >= 1 else {}
-    error = {"error_code": ErrorCode.none, **({"error_message": None} if version >= 1 else {})}
+    error: dict[str, Any] = {
+        "error_code": ErrorCode.none,
+        **({"error_message": None} if version >= 1 else {}),
+    }
     if version >= 4:
         return message(coordinators=nodes(element(message, "coordinators"), key="g", **error), **fields)
     node_id, host, port = NODES[0]
     return message(node_id=node_id, host=host, port=port, **error, **fields)
 
 
-def describe_cluster(version):
+def describe_cluster(version: int) -> Any:
     message = response_type(60, version)
     more = {"is_fenced": False} if version >= 2 else {}
     return message(
@@ -71,9 +75,9 @@ def describe_cluster(version):
     )
 
 
-def with_endpoints(api_key, version):
+def with_endpoints(api_key: int, version: int) -> Any:
     message = response_type(api_key, version)
-    fields = {"responses": (), "node_endpoints": nodes(element(message, "node_endpoints"))}
+    fields: dict[str, Any] = {"responses": (), "node_endpoints": nodes(element(message, "node_endpoints"))}
     if api_key != 0:
         fields |= {"throttle_time": milliseconds(0), "error_code": ErrorCode.none}
     if "acquisition_lock_timeout" in message.__annotations__:
@@ -94,7 +98,7 @@ RESPONSES = [
 ]
 
 
-def passed(response):
+def passed(response: Any) -> bytes:
     """The response as the client gets it."""
     key, version = response.__api_key__, response.__version__
     request = opaque(1, key, version, body(key, version))
@@ -102,9 +106,9 @@ def passed(response):
     return b"".join(story.relay.take_to_client())
 
 
-def body(key, version):
+def body(key: int, version: int) -> bytes:
     """As much of a request as the proxy reads: tags of the header, and the fields of Produce and Fetch."""
-    tags = b"\0" if version >= WITHOUT_INTERCEPTED.read[key].flexible_from else b""
+    tags = b"\0" if version >= api_of(key).flexible_from else b""
     fields = {0: b"\0" + b"\0\1" + bytes(5), 1: bytes(16)}
     return tags + fields.get(key, b"")
 
@@ -112,7 +116,7 @@ def body(key, version):
 @pytest.mark.parametrize(
     "response", RESPONSES, ids=lambda response: f"{response.__api_key__}v{response.__version__}"
 )
-def test_every_address_is_the_proxys(response):
+def test_every_address_is_the_proxys(response: Any) -> None:
     frame = passed(response)
     assert BROKER_HOST.encode() not in frame
     assert frame.count(PROXY_HOST.encode()) == (
@@ -121,7 +125,7 @@ def test_every_address_is_the_proxys(response):
     assert read_frame(type(response), frame) == through_proxy(response)
 
 
-def test_a_node_keeps_its_id():
+def test_a_node_keeps_its_id() -> None:
     brokers = read_frame(response_type(3, 12), passed(metadata(12))).brokers
     assert [(node.node_id, node.host, node.port) for node in brokers] == [
         (1, PROXY_HOST, PROXY_PORT + 1),
@@ -131,24 +135,24 @@ def test_a_node_keeps_its_id():
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_controllers_are_left_alone(version):
+def test_controllers_are_left_alone(version: int) -> None:
     response = replace(describe_cluster(version), endpoint_type=2)
     assert passed(response) == response_frame(response)
 
 
-def test_a_coordinator_that_was_not_found_is_left_alone():
+def test_a_coordinator_that_was_not_found_is_left_alone() -> None:
     response = replace(find_coordinator(3), node_id=-1, host="", port=-1, error_code=ErrorCode(15))
     assert passed(response) == response_frame(response)
 
 
-def test_a_response_without_addresses_is_not_copied():
+def test_a_response_without_addresses_is_not_copied() -> None:
     story = Playbook(new_relay()).client(opaque(1, 0, 7, b"\xff\xff\0\1" + bytes(8)))
     response = produced(1)
     story.broker(response)
     assert story.relay.take_to_client()[0] is response
 
 
-def unknown_brokers():
+def unknown_brokers() -> Playbook:
     """A relay whose table of addresses is empty."""
     return Playbook(drive(QuotaEngine([]), Addresses(), Traffic()))
 
@@ -156,7 +160,7 @@ def unknown_brokers():
 @pytest.mark.parametrize(
     "response", RESPONSES, ids=lambda response: f"{response.__api_key__}v{response.__version__}"
 )
-def test_a_response_waits_until_its_brokers_have_ports(response):
+def test_a_response_waits_until_its_brokers_have_ports(response: Any) -> None:
     key, version = response.__api_key__, response.__version__
     request = opaque(1, key, version, body(key, version))
     frame = passed(response)
@@ -167,7 +171,7 @@ def test_a_response_waits_until_its_brokers_have_ports(response):
     assert len(story.relay.asked_for) == frame.count(PROXY_HOST.encode()), "known from then on"
 
 
-def test_nothing_of_a_response_leaves_before_its_brokers_have_ports():
+def test_nothing_of_a_response_leaves_before_its_brokers_have_ports() -> None:
     relay = Relay(
         QuotaEngine([]),
         Addresses(),
@@ -185,13 +189,13 @@ def test_nothing_of_a_response_leaves_before_its_brokers_have_ports():
     assert relay.response_due
 
 
-def small_metadata(node_id, rest=bytes(4)):
+def small_metadata(node_id: int, rest: bytes = bytes(4)) -> bytes:
     """A Metadata response v0 with one broker."""
     return framed(i32(2) + i32(1) + i32(node_id) + string(BROKER_HOST, False) + i32(9092) + rest)
 
 
 @pytest.mark.parametrize("part_bytes", [5000, 1 << 20, 4 << 20])
-def test_a_large_response_waits_as_well(part_bytes):
+def test_a_large_response_waits_as_well(part_bytes: int) -> None:
     rest = bytes(2 << 20)
     response = small_metadata(7, rest)
     story = unknown_brokers().client(opaque(2, 3, 0))
@@ -201,14 +205,14 @@ def test_a_large_response_waits_as_well(part_bytes):
     assert story.relay.asked_for == [7]
 
 
-def test_a_broker_that_has_moved_is_told_again():
+def test_a_broker_that_has_moved_is_told_again() -> None:
     story = unknown_brokers().client(opaque(2, 3, 0)).to_broker(opaque(2, 3, 0)).broker(small_metadata(7))
     moved = small_metadata(7).replace(i32(9092), i32(9093))
     story.client(opaque(2, 3, 0)).broker(moved)
     assert story.relay.asked_for == [7, 7]
 
 
-def test_a_broker_at_two_addresses_ends_the_connection():
+def test_a_broker_at_two_addresses_ends_the_connection() -> None:
     """The table has one address for each broker, so the response would wait for ever."""
     first = i32(7) + string(BROKER_HOST, False) + i32(9092)
     response = framed(i32(2) + i32(2) + first + first[:-4] + i32(9093) + i32(0))
@@ -217,7 +221,7 @@ def test_a_broker_at_two_addresses_ends_the_connection():
     )
 
 
-def test_what_a_malformed_response_names_is_nobody_elses():
+def test_what_a_malformed_response_names_is_nobody_elses() -> None:
     addresses = Addresses()
     cut = small_metadata(7)[4:]
     Playbook(drive(QuotaEngine([]), addresses, Traffic())).client(opaque(2, 3, 0)).broker_fails(

@@ -1,12 +1,14 @@
 """What passes is counted: by API, by client, by partition, and in all."""
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import kio.schema.produce.v13.request as produce_v13
 import pytest
 
-from proxy.relay.counters.traffic import Traffic
+from proxy.relay.counters.traffic import Bytes, Traffic
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
@@ -29,12 +31,14 @@ from tests.support.messages.kio_messages import read_frame, request_frame, reque
 from tests.support.messages.requests import build
 from tests.support.stories.playbook import Playbook, new_relay
 
+Key = TypeVar("Key")
 
-def counted(counters):
+
+def counted(counters: Mapping[Key, Bytes]) -> dict[Key, tuple[int, int]]:
     return {key: (value.bytes_in, value.bytes_out) for key, value in counters.items()}
 
 
-def test_requests_are_counted_by_api():
+def test_requests_are_counted_by_api() -> None:
     traffic = Traffic()
     story = Playbook(new_relay(traffic=traffic))
     story.client(produce(1) + produce(2) + fetch(3) + opaque(4, 42) + opaque(5, 255) + opaque(6, 32767))
@@ -46,7 +50,7 @@ def test_requests_are_counted_by_api():
     }
 
 
-def test_bytes_are_counted_in_all_and_by_client():
+def test_bytes_are_counted_in_all_and_by_client() -> None:
     traffic = Traffic()
     one, other = produce(1, size=500, client_id="one"), produce(2, size=900, client_id="other")
     story = Playbook(new_relay(traffic=traffic)).client(one + other).broker(produced(1) + produced(2))
@@ -58,13 +62,13 @@ def test_bytes_are_counted_in_all_and_by_client():
     assert counted(traffic.clients)[("ANONYMOUS", "one")] == (1008, len(produced(1)))
 
 
-def test_an_opaque_response_is_its_clients():
+def test_an_opaque_response_is_its_clients() -> None:
     traffic = Traffic()
     Playbook(new_relay(traffic=traffic)).client(opaque(1)).broker(responded(1))
     assert counted(traffic.clients)[("ANONYMOUS", "client")] == (len(opaque(1)), len(responded(1)))
 
 
-def test_the_proxys_local_responses_are_counted():
+def test_the_proxys_local_responses_are_counted() -> None:
     traffic = Traffic()
     Playbook(new_relay(traffic=traffic)).client(api_versions(1))
     size = len(unsupported_api_versions(1, 0, 4))
@@ -72,13 +76,13 @@ def test_the_proxys_local_responses_are_counted():
     assert counted(traffic.clients)[("ANONYMOUS", "client")] == (len(api_versions(1)), size)
 
 
-def test_partitions_are_not_counted_unless_asked_for():
+def test_partitions_are_not_counted_unless_asked_for() -> None:
     traffic = Traffic()
     Playbook(new_relay(traffic=traffic)).client(produce(1) + fetch(2)).broker(produced(1) + fetched(2))
     assert traffic.partitions == {}
 
 
-def test_records_are_counted_by_partition():
+def test_records_are_counted_by_partition() -> None:
     traffic = Traffic(topic_partitions=True)
     story = Playbook(new_relay(traffic=traffic)).client(produce(1, size=500) + fetch(2, version=4))
     response = fetch_response(4, bytes(700))
@@ -89,7 +93,7 @@ def test_records_are_counted_by_partition():
     assert counted(traffic.partitions) == {(TOPIC, NO_ID, 0): (sent, 1400)}
 
 
-def test_records_are_counted_by_topic_id_where_there_is_no_name():
+def test_records_are_counted_by_topic_id_where_there_is_no_name() -> None:
     traffic = Traffic(topic_partitions=True)
     topic_id = uuid.uuid4()
     partitions = (
@@ -109,7 +113,7 @@ def test_records_are_counted_by_topic_id_where_there_is_no_name():
 TOO_LARGE, TIMED_OUT, AFTER_APPEND, DUPLICATE = 10, 7, 20, 46
 
 
-def results(codes):
+def results(codes: int) -> bytes:
     """The broker's response to produce(1, ...), whose one partition gets this error."""
     return response_to(1, {TOPIC: {0: (codes, 17)}}, 7)
 
@@ -119,7 +123,7 @@ def results(codes):
     ("code", "counts"),
     [(0, True), (TOO_LARGE, False), (DUPLICATE, False), (TIMED_OUT, True), (AFTER_APPEND, True)],
 )
-def test_records_count_once_the_broker_has_accepted_them(size, code, counts):
+def test_records_count_once_the_broker_has_accepted_them(size: int, code: int, counts: bool) -> None:
     traffic = Traffic(topic_partitions=True)
     sent = produce(1, size=size)
     story = Playbook(new_relay(traffic=traffic)).client(*chunks(sent, 1 << 20)).to_broker(sent)
@@ -130,7 +134,7 @@ def test_records_count_once_the_broker_has_accepted_them(size, code, counts):
     assert counted(traffic.partitions) == ({(TOPIC, NO_ID, 0): (size, 0)} if counts else {})
 
 
-def test_only_the_rejected_partitions_of_a_request_are_not_counted():
+def test_only_the_rejected_partitions_of_a_request_are_not_counted() -> None:
     traffic = Traffic(topic_partitions=True)
     sent = request(1, {"a": [100, 200], "b": [400]})
     Playbook(new_relay(traffic=traffic)).client(sent).broker(
@@ -140,7 +144,7 @@ def test_only_the_rejected_partitions_of_a_request_are_not_counted():
 
 
 @pytest.mark.parametrize("size", [500, 3 << 20], ids=["small", "cut through"])
-def test_records_whose_response_has_not_come_count_at_the_end(size):
+def test_records_whose_response_has_not_come_count_at_the_end(size: int) -> None:
     """The broker may have them. Ended twice, they count once."""
     traffic = Traffic(topic_partitions=True)
     sent = produce(1, size=size)
@@ -152,7 +156,7 @@ def test_records_whose_response_has_not_come_count_at_the_end(size):
 
 
 @pytest.mark.parametrize("size", [500, 3 << 20], ids=["small", "cut through"])
-def test_records_without_a_response_count_when_they_are_sent(size):
+def test_records_without_a_response_count_when_they_are_sent(size: int) -> None:
     traffic = Traffic(topic_partitions=True)
     sent = produce(1, size=size, acks=0)
     Playbook(new_relay(traffic=traffic)).client(*chunks(sent, 1 << 20))
@@ -160,7 +164,7 @@ def test_records_without_a_response_count_when_they_are_sent(size):
     assert counted(traffic.partitions) == {(TOPIC, NO_ID, 0): (len(topic.partition_data[0].records), 0)}
 
 
-def test_a_connection_counts_under_one_client_at_a_time():
+def test_a_connection_counts_under_one_client_at_a_time() -> None:
     """Clients without a connection may lose their count to new ones."""
     traffic = Traffic()
     story = Playbook(new_relay(traffic=traffic))

@@ -15,26 +15,26 @@ AWAITED = [
 KILOBYTE = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
 
 
-def slow():
+def slow() -> Playbook:
     return Playbook(new_relay(KILOBYTE))
 
 
-def test_draining_what_has_nothing_to_do_does_nothing():
+def test_draining_what_has_nothing_to_do_does_nothing() -> None:
     slow().drain().to_broker().to_client().idle().unmuted().timer(None)
 
 
-def test_a_muted_client_stays_muted():
+def test_a_muted_client_stays_muted() -> None:
     requests = [produce(number, size=3000, acks=0) for number in range(2)]
     story = slow().client(b"".join(requests)).to_broker(requests[0]).muted(2.0)
     story.drain().to_broker().muted(2.0).at(2.0).to_broker(requests[1])
 
 
-def test_half_a_request_stays_unfinished():
+def test_half_a_request_stays_unfinished() -> None:
     story = Playbook(new_relay()).client(opaque(2)[:9]).drain().to_broker().busy()
     story.client(opaque(2)[9:]).to_broker(opaque(2)).broker(responded(2)).to_client(responded(2)).idle()
 
 
-def test_a_delayed_response_goes_to_the_client():
+def test_a_delayed_response_goes_to_the_client() -> None:
     request = produce(1, size=3000, version=0)
     story = slow().client(request + opaque(2)).to_broker(request)
     story.broker(produced(1, version=0)).to_client().busy()
@@ -43,13 +43,15 @@ def test_a_delayed_response_goes_to_the_client():
 
 
 @pytest.mark.parametrize(("requests", "awaited"), AWAITED, ids=[str(number) for _, number in AWAITED])
-def test_the_oldest_request_that_does_not_wait_for_events_is_awaited(requests, awaited):
+def test_the_oldest_request_that_does_not_wait_for_events_is_awaited(
+    requests: list[bytes], awaited: int | None
+) -> None:
     relay = new_relay()
     Playbook(relay).client(b"".join(requests))
     assert (relay.awaited.correlation_id if relay.awaited else None) == awaited
 
 
-def test_the_last_produce_request_tells_whether_its_client_gets_responses():
+def test_the_last_produce_request_tells_whether_its_client_gets_responses() -> None:
     relay = new_relay()
     story = Playbook(relay)
     for acks in (1, 0, -1):
@@ -57,18 +59,18 @@ def test_the_last_produce_request_tells_whether_its_client_gets_responses():
         assert relay.sends_unanswered == (acks == 0)
 
 
-def test_a_response_after_the_drain_still_announces_its_wait():
+def test_a_response_after_the_drain_still_announces_its_wait() -> None:
     story = slow().client(produce(1, size=3000)).to_broker(produce(1, size=3000)).drain().busy()
     story.broker(produced(1)).to_client(produced(1, throttle_ms=2000)).idle()
 
 
-def test_a_response_that_is_delayed_after_a_drain_goes_with_the_next():
+def test_a_response_that_is_delayed_after_a_drain_goes_with_the_next() -> None:
     request = produce(1, size=3000, version=0)
     story = slow().client(request).to_broker(request).drain()
     story.broker(produced(1, version=0)).drain().to_client(produced(1, version=0)).idle()
 
 
-def test_a_fetch_that_was_sent_ahead_is_forwarded_and_its_wait_announced():
+def test_a_fetch_that_was_sent_ahead_is_forwarded_and_its_wait_announced() -> None:
     first, ahead = fetch(1), fetch(2)
     story = slow().client(first + ahead).to_broker(fetch(1, max_bytes=1000))
     story.drain().to_broker(ahead)

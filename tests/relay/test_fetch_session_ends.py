@@ -20,7 +20,7 @@ from tests.support.stories.playbook import Playbook
 
 
 @pytest.mark.parametrize("error_code", [70, 71, 106])
-def test_an_error_of_the_brokers_ends_the_session(error_code):
+def test_an_error_of_the_brokers_ends_the_session(error_code: int) -> None:
     story, play = opened()
     play.client(fetch(2, {}, session=(THEIRS, 1))).to_broker(fetch(2, {}, session=(OURS, 1)))
     play.broker(fetched(2, {}, error_code=error_code)).to_client(fetched(2, {}, error_code=error_code))
@@ -31,7 +31,7 @@ def test_an_error_of_the_brokers_ends_the_session(error_code):
     play.to_broker(fetch(4, {(HOT, 0): 10, (COLD, 0): 30}, session=(OURS, 0)))
 
 
-def test_a_session_that_the_broker_drops_is_over():
+def test_a_session_that_the_broker_drops_is_over() -> None:
     _, play = opened()
     play.client(fetch(2, {}, session=(THEIRS, 1))).to_broker(fetch(2, {}, session=(OURS, 1)))
     play.broker(fetched(2, {})).to_client(fetched(2, {}))
@@ -40,21 +40,21 @@ def test_a_session_that_the_broker_drops_is_over():
 
 
 @pytest.mark.parametrize("epoch", [2, 5])
-def test_an_epoch_whose_turn_it_is_not_is_rejected_here(epoch):
+def test_an_epoch_whose_turn_it_is_not_is_rejected_here(epoch: int) -> None:
     _, play = opened()
     play.client(fetch(2, {}, session=(THEIRS, epoch))).to_broker()
     play.to_client(fetched(2, {}, error_code=71))
     play.client(fetch(3, {}, session=(THEIRS, 1))).to_broker(fetch(3, {}, session=(OURS, 1)))
 
 
-def test_a_session_of_another_version_is_rejected():
+def test_a_session_of_another_version_is_rejected() -> None:
     _, play = opened(12)
     play.client(fetch(2, {}, 13, session=(THEIRS, 1))).to_broker().to_client(
         fetched(2, {}, 13, error_code=71)
     )
 
 
-def test_a_session_from_before_the_quota_is_opened_anew_when_it_names_what_is_limited():
+def test_a_session_from_before_the_quota_is_opened_anew_when_it_names_what_is_limited() -> None:
     story = Story()
     play = Playbook(story.relay)
     cold = fetch(1, {(COLD, 0): 5}, session=(0, 0))
@@ -72,7 +72,7 @@ def test_a_session_from_before_the_quota_is_opened_anew_when_it_names_what_is_li
 
 
 @pytest.mark.parametrize("session_id", [OURS, THEIRS, 4711])
-def test_the_session_of_another_connection_is_rejected(session_id):
+def test_the_session_of_another_connection_is_rejected(session_id: int) -> None:
     """It may have any partition, and no quota would omit it: OURS is the broker's id of such a session."""
     story, _ = opened()
     story.connect()
@@ -80,12 +80,12 @@ def test_the_session_of_another_connection_is_rejected(session_id):
     play.client(fetch(2, {}, session=(session_id, 1))).to_broker().to_client(fetched(2, {}, error_code=71))
 
 
-def test_the_brokers_id_of_the_own_session_is_rejected():
+def test_the_brokers_id_of_the_own_session_is_rejected() -> None:
     _, play = opened()
     play.client(fetch(2, {}, session=(OURS, 1))).to_broker().to_client(fetched(2, {}, error_code=71))
 
 
-def test_a_session_is_free_no_more_when_a_quota_comes_for_its_partitions():
+def test_a_session_is_free_no_more_when_a_quota_comes_for_its_partitions() -> None:
     story = Story()
     story.quota.topics = set()
     play = Playbook(story.relay)
@@ -100,7 +100,7 @@ def test_a_session_is_free_no_more_when_a_quota_comes_for_its_partitions():
     play.client(fetch(3, {}, session=(OURS, 2))).to_broker().to_client(fetched(3, {}, error_code=71))
 
 
-def test_a_removed_quota_puts_back_what_it_omitted():
+def test_a_removed_quota_puts_back_what_it_omitted() -> None:
     story, play = opened()
     story.quota.omit(9.0, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1)))
@@ -117,7 +117,7 @@ def test_a_removed_quota_puts_back_what_it_omitted():
     assert story.fetches is None
 
 
-def test_a_quota_that_comes_again_holds_again():
+def test_a_quota_that_comes_again_holds_again() -> None:
     story, play = opened()
     story.quota.omits = False
     story.new_limits()

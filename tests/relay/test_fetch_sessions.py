@@ -5,6 +5,7 @@ import pytest
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.fetch.sessions import MAX_PARTITIONS
 from tests.support.messages.exchanges import record_batch
+from tests.support.present import present
 from tests.support.stories.fetching import (
     BATCH,
     COLD,
@@ -23,7 +24,7 @@ SESSIONS = [7, 9, 11, 12, 13, 17, 18]
 
 
 @pytest.mark.parametrize("version", SESSIONS)
-def test_an_omitted_partition_is_forgotten_and_comes_back_as_the_client_had_it(version):
+def test_an_omitted_partition_is_forgotten_and_comes_back_as_the_client_had_it(version: int) -> None:
     story, play = opened(version)
     story.quota.omit(1.0, 0)
     play.client(fetch(2, {(COLD, 0): 31}, version, session=(THEIRS, 1)))
@@ -44,7 +45,7 @@ def test_an_omitted_partition_is_forgotten_and_comes_back_as_the_client_had_it(v
     assert story.quota.seen[0] == (15, MAX_BYTES, 70)
 
 
-def test_what_the_client_forgets_while_it_is_omitted_does_not_come_back():
+def test_what_the_client_forgets_while_it_is_omitted_does_not_come_back() -> None:
     story, play = opened()
     story.quota.omit(1.0, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1)))
@@ -58,7 +59,7 @@ def test_what_the_client_forgets_while_it_is_omitted_does_not_come_back():
     play.to_broker(fetch(4, {}, session=(OURS, 3)))
 
 
-def test_what_the_client_forgets_is_forgotten_and_may_come_back():
+def test_what_the_client_forgets_is_forgotten_and_may_come_back() -> None:
     story, play = opened()
     play.client(fetch(2, {}, session=(THEIRS, 1), forgotten=((HOT, 0), (COLD, 0))))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 0), (COLD, 0))))
@@ -68,13 +69,13 @@ def test_what_the_client_forgets_is_forgotten_and_may_come_back():
     play.to_broker(fetch(3, {(COLD, 0): 33}, session=(OURS, 2)))
 
 
-def test_a_partition_in_both_lists_is_forgotten():
+def test_a_partition_in_both_lists_is_forgotten() -> None:
     _, play = opened()
     play.client(fetch(2, {(HOT, 0): 11}, session=(THEIRS, 1), forgotten=((HOT, 0),)))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 0),)))
 
 
-def test_a_bound_goes_with_the_partition_until_it_is_lifted():
+def test_a_bound_goes_with_the_partition_until_it_is_lifted() -> None:
     story, play = opened()
     story.quota.bounds[0] = 4000
     play.client(fetch(2, {}, session=(THEIRS, 1), min_bytes=9000))
@@ -92,7 +93,7 @@ def test_a_bound_goes_with_the_partition_until_it_is_lifted():
     play.to_broker(fetch(5, {(HOT, 0): 11}, session=(OURS, 4)))
 
 
-def test_a_bound_fits_the_batch_of_which_only_a_part_came():
+def test_a_bound_fits_the_batch_of_which_only_a_part_came() -> None:
     story, play = opened()
     story.quota.bounds[0] = 150
     play.client(fetch(2, {}, session=(THEIRS, 1)))
@@ -105,7 +106,7 @@ def test_a_bound_fits_the_batch_of_which_only_a_part_came():
     play.to_broker(fetch(3, {(HOT, 0): 10}, session=(OURS, 2), bounds={(HOT, 0): 300}))
 
 
-def test_of_a_session_that_would_be_empty_the_broker_hears_nothing_until_something_may_come():
+def test_of_a_session_that_would_be_empty_the_broker_hears_nothing_until_something_may_come() -> None:
     story, play = opened(partitions={(HOT, 0): 10, (HOT, 1): 20})
     story.quota.omit(0.2, 0)
     story.quota.omit(0.3, 1)
@@ -120,7 +121,7 @@ def test_of_a_session_that_would_be_empty_the_broker_hears_nothing_until_somethi
     play.broker(fetched(2, {}, session_id=OURS)).to_client(fetched(2, {}, session_id=THEIRS))
 
 
-def test_a_fetch_of_which_nothing_is_left_is_answered_after_its_time_with_epochs_apart():
+def test_a_fetch_of_which_nothing_is_left_is_answered_after_its_time_with_epochs_apart() -> None:
     story, play = opened(partitions={(HOT, 0): 10, (HOT, 1): 20})
     story.quota.omit(0.7, 0, 1)
     play.client(fetch(2, {(HOT, 0): 11}, session=(THEIRS, 1), forgotten=((HOT, 1),)))
@@ -136,7 +137,7 @@ def test_a_fetch_of_which_nothing_is_left_is_answered_after_its_time_with_epochs
     play.client(fetch(4, {}, session=(THEIRS, 3))).to_broker(fetch(4, {(HOT, 0): 12}, session=(OURS, 2)))
 
 
-def test_what_the_client_forgets_and_takes_back_without_the_brokers_knowing_is_still_omitted():
+def test_what_the_client_forgets_and_takes_back_without_the_brokers_knowing_is_still_omitted() -> None:
     story, play = opened(partitions={(HOT, 0): 10, (HOT, 1): 20})
     story.quota.omit(9.0, 0, 1)
     play.client(fetch(2, {}, session=(THEIRS, 1), forgotten=((HOT, 1),))).at(0.5)
@@ -145,30 +146,30 @@ def test_what_the_client_forgets_and_takes_back_without_the_brokers_knowing_is_s
     play.to_broker(fetch(3, {(COLD, 0): 1}, session=(OURS, 1), forgotten=((HOT, 0), (HOT, 1))))
 
 
-def test_a_quota_that_does_not_say_when_is_asked_again_with_the_next_fetch():
+def test_a_quota_that_does_not_say_when_is_asked_again_with_the_next_fetch() -> None:
     story, play = opened(partitions={(HOT, 0): 10})
     story.quota.omit(9.0, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1))).to_broker().muted(0.5)
     play.at(0.5).to_client(fetched(2, {}, session_id=THEIRS))
 
 
-def test_no_busy_loop_where_a_quota_wants_to_be_asked_at_once():
+def test_no_busy_loop_where_a_quota_wants_to_be_asked_at_once() -> None:
     story, play = opened()
     story.quota.omit(0.0001, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1)))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 0),), max_wait_ms=10))
 
 
-def test_no_wait_is_shortened_that_is_short_already():
+def test_no_wait_is_shortened_that_is_short_already() -> None:
     story, play = opened()
     story.quota.omit(0.1, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1), max_wait_ms=20))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, 0),), max_wait_ms=20))
 
 
-def test_epochs_start_again_at_one():
+def test_epochs_start_again_at_one() -> None:
     story, play = opened(partitions={(HOT, 0): 10, (COLD, 0): 1})
-    (session,) = story.fetches._sessions.values()
+    (session,) = present(story.fetches)._sessions.values()
     session.client_epoch = 2**31 - 1
     session.broker_epoch = 2**31 - 2
     for correlation_id, theirs, ours in [(2, 2**31 - 1, 2**31 - 2), (3, 1, 2**31 - 1), (4, 2, 1)]:
@@ -178,13 +179,13 @@ def test_epochs_start_again_at_one():
         play.to_client(fetched(correlation_id, {}, session_id=THEIRS))
 
 
-def test_a_fetch_of_nothing_goes_to_the_broker():
+def test_a_fetch_of_nothing_goes_to_the_broker() -> None:
     _, play = opened()
     play.client(fetch(2, {}, session=(THEIRS, -1))).to_broker(fetch(2, {}, session=(OURS, -1)))
     play.broker(fetched(2, {})).to_client(fetched(2, {})).idle()
 
 
-def test_the_turn_moves_on_from_who_was_let_in():
+def test_the_turn_moves_on_from_who_was_let_in() -> None:
     story, play = opened(partitions={(HOT, number): 1 for number in range(5)} | {(COLD, 0): 1})
     epoch = 1
     # Two are fetched under a bound, one is omitted: of the next plan, the one behind the two is the first.
@@ -201,7 +202,7 @@ def test_the_turn_moves_on_from_who_was_let_in():
         epoch += 1
 
 
-def test_a_client_that_sends_ahead_waits_behind_the_fetch_that_waits():
+def test_a_client_that_sends_ahead_waits_behind_the_fetch_that_waits() -> None:
     story, play = opened(partitions={(HOT, 0): 10, (COLD, 0): 1})
     play.client(fetch(2, {}, session=(THEIRS, 1), forgotten=((COLD, 0),)))
     play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((COLD, 0),)))
@@ -215,7 +216,7 @@ def test_a_client_that_sends_ahead_waits_behind_the_fetch_that_waits():
     )
 
 
-def test_a_drain_answers_the_fetch_that_waits():
+def test_a_drain_answers_the_fetch_that_waits() -> None:
     story, play = opened(partitions={(HOT, 0): 10})
     story.quota.omit(0.4, 0)
     play.client(fetch(2, {}, session=(THEIRS, 1))).busy()
@@ -224,7 +225,7 @@ def test_a_drain_answers_the_fetch_that_waits():
 
 @pytest.mark.parametrize("version", [4, *SESSIONS])
 @pytest.mark.parametrize("topic", [HOT, COLD])
-def test_a_fetch_of_more_partitions_than_a_broker_has_ends_the_connection(version, topic):
+def test_a_fetch_of_more_partitions_than_a_broker_has_ends_the_connection(version: int, topic: str) -> None:
     """Each costs time on the event loop, where others wait."""
     story = Story()
     many = dict.fromkeys([(topic, number) for number in range(MAX_PARTITIONS + 1)], 0)
@@ -233,7 +234,7 @@ def test_a_fetch_of_more_partitions_than_a_broker_has_ends_the_connection(versio
     assert story.quota.plans == []
 
 
-def test_a_session_does_not_grow_beyond_the_partitions_of_a_fetch():
+def test_a_session_does_not_grow_beyond_the_partitions_of_a_fetch() -> None:
     _, play = opened()
     more = dict.fromkeys([(HOT, number) for number in range(MAX_PARTITIONS - 2)], 0)
     play.client(fetch(2, more, session=(THEIRS, 1)))
@@ -245,7 +246,7 @@ def test_a_session_does_not_grow_beyond_the_partitions_of_a_fetch():
     )
 
 
-def test_a_follower_may_fetch_more_partitions_than_a_consumer():
+def test_a_follower_may_fetch_more_partitions_than_a_consumer() -> None:
     many = dict.fromkeys([(COLD, number) for number in range(MAX_PARTITIONS + 1)], 0)
     story = Story(between_brokers=True)
     request = fetch(1, many, replica_id=2)

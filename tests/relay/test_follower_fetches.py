@@ -10,12 +10,15 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.throttled_replicas import METADATA_TOPIC
-from proxy.quota.verdict import ALLOW
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch.free_sessions import MAX_SESSIONS
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.wire.addresses import Unchanged
+from proxy.wire.views import RequestView, ResponseView
 from tests.support.messages.exchanges import milliseconds, record_batch
 from tests.support.messages.kio_messages import (
     request_frame,
@@ -25,7 +28,8 @@ from tests.support.messages.kio_messages import (
     versions,
 )
 from tests.support.messages.requests import build, part
-from tests.support.stories.fetching import BATCH, COLD, HOT, Omitting, Story, fetch, fetched
+from tests.support.present import present
+from tests.support.stories.fetching import BATCH, COLD, HOT, Omitting, Partition, Story, fetch, fetched
 from tests.support.stories.move import START as LIMITED_AT
 from tests.support.stories.move import quotas, throttled
 from tests.support.stories.playbook import Playbook, drive
@@ -50,21 +54,21 @@ class Seen:
 
 
 class Watching(Omitting):
-    def __init__(self, seen):
+    def __init__(self, seen: Seen) -> None:
         super().__init__()
         self.told = seen
         self.item_api_keys = (1,)
 
-    def plan(self, plan, items, now):
+    def plan(self, plan: FetchPlan, items: list[FetchItem], now: float) -> None:
         self.told.planned += {item.replica_id for item in items}
         super().plan(plan, items, now)
 
-    def charge(self, request, response, who, now):
+    def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         self.told.charged.append((request.replica_id, sum(item.size for item in response.items)))
         return ALLOW
 
 
-def seen(version, between_brokers, replica_id):
+def seen(version: int, between_brokers: bool, replica_id: int) -> Seen:
     """What a quota sees of one fetch, which passes unchanged."""
     found = Seen()
     story = Story(Watching(found), between_brokers=between_brokers)
@@ -75,23 +79,23 @@ def seen(version, between_brokers, replica_id):
 
 
 @pytest.mark.parametrize("version", versions(1))
-def test_a_follower_is_known_by_its_id(version):
+def test_a_follower_is_known_by_its_id(version: int) -> None:
     assert seen(version, True, 2) == Seen([2], [(2, 100)])
 
 
 @pytest.mark.parametrize("version", versions(1))
-def test_a_forged_id_is_a_consumers(version):
+def test_a_forged_id_is_a_consumers(version: int) -> None:
     assert seen(version, False, 2) == Seen([CONSUMER], [(CONSUMER, 100)])
 
 
 @pytest.mark.parametrize("replica_id", [CONSUMER, -2, -3], ids=["", "debugging", "moving to another disk"])
 @pytest.mark.parametrize("version", [12, 17])
-def test_a_consumer_among_brokers_is_one(version, replica_id):
+def test_a_consumer_among_brokers_is_one(version: int, replica_id: int) -> None:
     assert seen(version, True, replica_id) == Seen([replica_id], [(replica_id, 100)])
 
 
 @pytest.mark.parametrize("version", [12, 17])
-def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_over(version):
+def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_over(version: int) -> None:
     """Nothing is rejected, so the in-sync replicas of the same connection notice nothing of it. The broker is
     asked for the watermarks of the omitted replica, and responds at once.
     """
@@ -119,25 +123,31 @@ def test_a_throttle_that_comes_while_a_follower_fetches_finds_its_session_taken_
     play.to_broker(fetch(3, {(COLD, 0): 7}, version, session=(OURS, 2), forgotten=gone, replica_id=2))
 
 
-def following(version=17, partitions=ASKED, told=TOLD, session_id=0, **more):
+def following(
+    version: int = 17,
+    partitions: dict[Partition, int] = ASKED,
+    told: dict[Partition, tuple[int, bytes]] = TOLD,
+    session_id: int = 0,
+    failed: ErrorCode = ErrorCode.none,
+) -> tuple[Story, Playbook]:
     """A story, its playbook, and follower 2's first fetch in it."""
     story = Story(between_brokers=True)
     play = Playbook(story.relay)
     play.client(fetch(1, partitions, version, session=(session_id, 0), replica_id=2))
     broker_id = session_id ^ SESSION_MASK if session_id else 0
     play.to_broker(fetch(1, partitions, version, session=(broker_id, 0), replica_id=2))
-    play.broker(fetched(1, told, version, session_id=OURS, **more))
-    play.to_client(fetched(1, told, version, session_id=THEIRS, **more))
+    play.broker(fetched(1, told, version, session_id=OURS, failed=failed))
+    play.to_client(fetched(1, told, version, session_id=THEIRS, failed=failed))
     return story, play
 
 
-def test_a_session_of_an_earlier_connection_is_closed_at_the_broker():
+def test_a_session_of_an_earlier_connection_is_closed_at_the_broker() -> None:
     """A follower whose connection broke names it, to have a new one in its place."""
     _, play = following(session_id=55 ^ SESSION_MASK)
     play.idle()
 
 
-def test_a_session_is_closed_at_the_broker_though_nothing_was_left_of_the_request_that_closed_it():
+def test_a_session_is_closed_at_the_broker_though_nothing_was_left_of_the_request_that_closed_it() -> None:
     story, play = following()
     story.quota.omit(0.7, 0)
     play.client(fetch(2, ASKED, 17, session=(THEIRS, 0), replica_id=2)).to_broker()
@@ -157,7 +167,9 @@ def test_a_session_is_closed_at_the_broker_though_nothing_was_left_of_the_reques
         (ErrorCode.fetch_session_topic_id_error, (THEIRS, 0)),
     ],
 )
-def test_a_session_that_the_broker_has_lost_is_opened_anew(error, next_session):
+def test_a_session_that_the_broker_has_lost_is_opened_anew(
+    error: ErrorCode, next_session: tuple[int, int]
+) -> None:
     """As Kafka's followers do it, more often than a connection may have sessions; no other one is left."""
     story, play = following()
     ours = OURS
@@ -174,10 +186,10 @@ def test_a_session_that_the_broker_has_lost_is_opened_anew(error, next_session):
         ours += 1
         play.broker(fetched(at + 3, TOLD, 17, session_id=ours))
         play.to_client(fetched(at + 3, TOLD, 17, session_id=ours ^ SESSION_MASK))
-    assert len(story.fetches._sessions) == 1
+    assert len(present(story.fetches)._sessions) == 1
 
 
-def test_a_broker_without_room_for_a_session_is_asked_for_all_each_time():
+def test_a_broker_without_room_for_a_session_is_asked_for_all_each_time() -> None:
     story = Story(between_brokers=True)
     play = Playbook(story.relay)
     for correlation_id in (1, 2):
@@ -194,7 +206,7 @@ def test_a_broker_without_room_for_a_session_is_asked_for_all_each_time():
 
 
 @pytest.mark.parametrize("version", [12, 17])
-def test_a_topic_that_is_made_again_is_another_one(version):
+def test_a_topic_that_is_made_again_is_another_one(version: int) -> None:
     """The follower forgets the deleted one; what was known of it is not told of its successor."""
     story, play = following(version)
     again = {(HOT, 0): 0}
@@ -208,7 +220,7 @@ def test_a_topic_that_is_made_again_is_another_one(version):
 
 
 @pytest.mark.parametrize("failed", [ErrorCode.not_leader_or_follower, ErrorCode.unknown_topic_id])
-def test_a_partition_without_a_leader_passes(failed):
+def test_a_partition_without_a_leader_passes(failed: ErrorCode) -> None:
     """Its response has no high watermark, so nothing is learned from it."""
     story, play = following(told={(HOT, 0): (-1, b"")}, failed=failed)
     assert story.relay.follower == (2, 0)
@@ -218,7 +230,7 @@ def test_a_partition_without_a_leader_passes(failed):
     play.to_broker(fetch(2, ASKED, 17, session=(OURS, 0), bounds={(HOT, 0): 0}, max_wait_ms=0, replica_id=2))
 
 
-def newcomer():
+def newcomer() -> tuple[Story, Playbook]:
     """A follower whose session gets a first partition under a quota, all of which is omitted."""
     story, play = following(partitions={(COLD, 0): 5}, told=NOTHING)
     story.quota.omit(9.0, 0)
@@ -229,7 +241,7 @@ def newcomer():
     return story, play
 
 
-def test_a_replica_of_which_nothing_is_known_is_asked_about_though_nothing_else_is_left():
+def test_a_replica_of_which_nothing_is_known_is_asked_about_though_nothing_else_is_left() -> None:
     """When it turns out to be in sync, the broker gets it as the follower has it."""
     story, play = newcomer()
     play.broker(fetched(2, {(HOT, 0): (10, b"")}, 17, session_id=OURS))
@@ -240,7 +252,7 @@ def test_a_replica_of_which_nothing_is_known_is_asked_about_though_nothing_else_
     play.to_broker(fetch(3, ASKED, 17, session=(OURS, 2), replica_id=2))
 
 
-def test_a_replica_whose_broker_does_not_respond_to_the_question_is_asked_about_once():
+def test_a_replica_whose_broker_does_not_respond_to_the_question_is_asked_about_once() -> None:
     """Else the follower would fetch without a pause."""
     _, play = newcomer()
     play.broker(
@@ -250,7 +262,7 @@ def test_a_replica_whose_broker_does_not_respond_to_the_question_is_asked_about_
     play.client(fetch(3, {}, 17, session=(THEIRS, 2), replica_id=2)).to_broker().muted(0.5)
 
 
-def test_a_new_leader_epoch_does_not_make_a_replica_unknown():
+def test_a_new_leader_epoch_does_not_make_a_replica_unknown() -> None:
     """A broker does not repeat a high watermark in a session, so a replica in sync would stay omitted."""
     story, play = following()
     play.client(fetch(2, ASKED, 17, session=(THEIRS, 1), leader_epoch=4, replica_id=2))
@@ -260,7 +272,7 @@ def test_a_new_leader_epoch_does_not_make_a_replica_unknown():
     assert story.quota.seen[0][2] == 70
 
 
-def test_what_a_follower_lacks_is_known_of_all_its_replicas():
+def test_what_a_follower_lacks_is_known_of_all_its_replicas() -> None:
     """Throttled or not, by what the leader has said last of each."""
     both = {(HOT, 0): 10, (COLD, 0): 1}
     story, play = following(partitions=both, told={(HOT, 0): (70, BATCH), (COLD, 0): (5, BATCH)})
@@ -275,7 +287,7 @@ def test_what_a_follower_lacks_is_known_of_all_its_replicas():
     assert story.relay.follower == (2, 3)
 
 
-def test_of_a_consumer_nothing_is_known():
+def test_of_a_consumer_nothing_is_known() -> None:
     story = Story(between_brokers=True)
     play = Playbook(story.relay)
     assert story.relay.follower is None
@@ -284,11 +296,11 @@ def test_of_a_consumer_nothing_is_known():
     assert story.relay.follower is None
 
 
-def metadata_log(version, replica_id=3):
+def metadata_log(version: int, replica_id: int = 3) -> tuple[bytes, bytes]:
     """A controller's fetch of the metadata log, and the response, which has what no other one has."""
     of_topic = {"topic": METADATA_TOPIC, "topic_id": UUID(int=1)}
     schema = request_type(1, version)
-    state = {"replica_id": replica_id}
+    state: dict[str, Any] = {"replica_id": replica_id}
     if version >= 15:
         state = {"replica_state": part(schema, "ReplicaState", replica_id=replica_id, replica_epoch=-1)}
     asked = part(
@@ -343,7 +355,7 @@ def metadata_log(version, replica_id=3):
 
 
 @pytest.mark.parametrize("version", [12, 17])
-def test_the_metadata_log_passes_as_it_is(version):
+def test_the_metadata_log_passes_as_it_is(version: int) -> None:
     """Whatever is throttled: here all that any broker sends or fetches, and nothing may come of it."""
     switched = {"leader.replication.throttled": "true", "follower.replication.throttled": "true"}
     quota = quotas(throttled(0, 0, topics={}, brokers={"1": switched, "3": switched}), [1])[1]

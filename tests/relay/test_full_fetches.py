@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.quota.consumer_plan import ConsumerPlan
+from proxy.quota.identity import Identity
 from proxy.quota.measure.fetch_queue import FetchQueue
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
@@ -34,7 +36,7 @@ SESSIONLESS = [version for version in versions(1) if version < 7]
 
 
 @pytest.mark.parametrize("version", [7, 12, 13])
-def test_who_opens_a_session_sees_all_partitions(version):
+def test_who_opens_a_session_sees_all_partitions(version: int) -> None:
     story, _ = opened(version)
     # Of the omitted partitions it is known what the broker has told on another connection.
     story.quota.omit(1.0, 0, 1)
@@ -60,14 +62,14 @@ def test_who_opens_a_session_sees_all_partitions(version):
     play.to_broker(fetch(4, {(HOT, 0): 10, (HOT, 1): 20}, version, session=(OURS + 1, 1)))
 
 
-def test_another_leader_epoch_brings_no_batch_of_an_omitted_partition():
+def test_another_leader_epoch_brings_no_batch_of_an_omitted_partition() -> None:
     story, play = opened()
     story.quota.omit(1.0, 0)
     play.client(fetch(2, ALL, session=(THEIRS, 0), leader_epoch=4))
     play.to_broker(fetch(2, {(HOT, 1): 20, (COLD, 0): 30}, session=(OURS, 0), leader_epoch=4))
 
 
-def test_a_partition_of_which_nothing_is_known_is_waited_for():
+def test_a_partition_of_which_nothing_is_known_is_waited_for() -> None:
     """To ask for its watermarks would bring a batch of it, on each new connection."""
     story = Story()
     story.quota.omit(0.3, 0)
@@ -75,7 +77,7 @@ def test_a_partition_of_which_nothing_is_known_is_waited_for():
     play.at(0.29).to_broker().at(0.3).to_broker(fetch(1, ALL, max_wait_ms=200))
 
 
-def test_a_partition_of_which_nothing_is_known_throttles_its_client():
+def test_a_partition_of_which_nothing_is_known_throttles_its_client() -> None:
     story = Story()
     story.quota.omit(2.0, 0)
     play = Playbook(story.relay).client(fetch(1, ALL)).at(0.5).to_broker()
@@ -83,7 +85,7 @@ def test_a_partition_of_which_nothing_is_known_throttles_its_client():
 
 
 @pytest.mark.parametrize("version", [*SESSIONLESS, 7, 11, 12, 13, 18])
-def test_outside_a_session_too(version):
+def test_outside_a_session_too(version: int) -> None:
     story = Story()
     play = Playbook(story.relay)
     play.client(fetch(1, ALL, version)).to_broker(fetch(1, ALL, version))
@@ -97,7 +99,7 @@ def test_outside_a_session_too(version):
     assert got == replace(last, responses=first.responses + last.responses)
 
 
-def test_outside_a_session_all_may_be_omitted():
+def test_outside_a_session_all_may_be_omitted() -> None:
     story = Story()
     play = Playbook(story.relay)
     hot = {(HOT, 0): 10, (HOT, 1): 20}
@@ -109,7 +111,7 @@ def test_outside_a_session_all_may_be_omitted():
     play.client(fetch(3, hot)).at(0.7).to_broker(fetch(3, hot, max_wait_ms=300))
 
 
-def test_a_throttled_response_to_a_full_request_stays_empty():
+def test_a_throttled_response_to_a_full_request_stays_empty() -> None:
     story, play = opened()
     story.quota.omit(1.0, 0)
     play.client(fetch(2, ALL, session=(THEIRS, 0)))
@@ -117,7 +119,7 @@ def test_a_throttled_response_to_a_full_request_stays_empty():
     play.broker(fetched(2, {}, throttle_ms=100)).to_client(fetched(2, {}, throttle_ms=100))
 
 
-def test_a_large_response_is_learned_from_as_it_passes():
+def test_a_large_response_is_learned_from_as_it_passes() -> None:
     story = Story()
     play = Playbook(story.relay)
     play.client(fetch(1, ALL)).to_broker(fetch(1, ALL))
@@ -133,7 +135,7 @@ def test_a_large_response_is_learned_from_as_it_passes():
     play.to_client(fetched(2, told)).idle()
 
 
-def test_a_large_fetch_is_read_whole():
+def test_a_large_fetch_is_read_whole() -> None:
     partitions = {(HOT, number): 1 for number in range(MAX_PARTITIONS)}
     story = Story()
     play = Playbook(story.relay)
@@ -154,14 +156,14 @@ def test_a_large_fetch_is_read_whole():
 class Crowded(Omitting):
     """Omits everything: when a partition is due, others have used its tokens."""
 
-    def plan_consumer_fetch(self, plan, who, now):
+    def plan_consumer_fetch(self, plan: ConsumerPlan, who: Identity, now: float) -> None:
         super().plan_consumer_fetch(plan, who, now)
         if now > START:
             for item in plan.items:
                 plan.omit(item, now + 0.001)
 
 
-def of_many_partitions(quota):
+def of_many_partitions(quota: Omitting) -> tuple[Story, Playbook]:
     """A session with so many partitions; the broker has told of their watermarks."""
     story = Story(quota)
     play = Playbook(story.relay)
@@ -171,7 +173,7 @@ def of_many_partitions(quota):
     return story, play.at(1.0)
 
 
-def test_a_waiting_fetch_of_many_partitions_is_planned_seldom():
+def test_a_waiting_fetch_of_many_partitions_is_planned_seldom() -> None:
     """Each plan takes time of the event loop."""
     story, play = of_many_partitions(Crowded())
     story.quota.plans.clear()
@@ -180,7 +182,7 @@ def test_a_waiting_fetch_of_many_partitions_is_planned_seldom():
     assert len(story.quota.plans) <= 1 + 0.7 / (MAX_PARTITIONS * PAUSE_SECONDS_PER_PARTITION)
 
 
-def test_fetches_of_many_partitions_in_a_row_are_planned_seldom():
+def test_fetches_of_many_partitions_in_a_row_are_planned_seldom() -> None:
     story, play = of_many_partitions(Omitting())
     story.quota.plans.clear()
     play.client(*[fetch(2 + number, {}, session=(THEIRS, 1 + number)) for number in range(5)])
@@ -192,7 +194,7 @@ def test_fetches_of_many_partitions_in_a_row_are_planned_seldom():
     play.to_broker(*rest)
 
 
-def test_many_connections_of_a_client_are_planned_in_turn():
+def test_many_connections_of_a_client_are_planned_in_turn() -> None:
     """A pause for each of them would leave no time to others."""
     engine, turns = Story().engine, PlanTurns()
     partitions = {(HOT, each): 1 for each in range(MAX_PARTITIONS)}
@@ -211,7 +213,7 @@ def test_many_connections_of_a_client_are_planned_in_turn():
         assert play.relay.take_to_broker()
 
 
-def test_a_connection_that_ends_while_it_waits_gives_its_turn_back():
+def test_a_connection_that_ends_while_it_waits_gives_its_turn_back() -> None:
     engine, turns = Story().engine, PlanTurns()
     partitions = {(HOT, each): 1 for each in range(MAX_PARTITIONS)}
     plays = []
@@ -225,7 +227,7 @@ def test_a_connection_that_ends_while_it_waits_gives_its_turn_back():
     assert late.relay.take_to_broker()
 
 
-def test_a_fetch_that_is_too_large_to_be_buffered_ends_the_connection():
+def test_a_fetch_that_is_too_large_to_be_buffered_ends_the_connection() -> None:
     """It could not be thinned, and would get what the quota omits."""
     request = fetch(1, ALL)
     padded = (MAX_BUFFERED_FRAME_BYTES + 1).to_bytes(4, "big") + request[4:] + bytes(CUT_THROUGH_BYTES)
@@ -234,7 +236,7 @@ def test_a_fetch_that_is_too_large_to_be_buffered_ends_the_connection():
     )
 
 
-def test_fetches_that_no_quota_is_about_pass_as_they_are():
+def test_fetches_that_no_quota_is_about_pass_as_they_are() -> None:
     story = Story()
     play = Playbook(story.relay)
     request = fetch(1, {(COLD, 0): 5}, session=(0, 0))
@@ -243,7 +245,7 @@ def test_fetches_that_no_quota_is_about_pass_as_they_are():
     assert story.quota.plans == []
 
 
-def test_a_fetch_that_does_not_parse_ends_the_connection():
+def test_a_fetch_that_does_not_parse_ends_the_connection() -> None:
     story = Story()
     request = fetch(1, ALL)
     cut = (len(request) - 14).to_bytes(4, "big") + request[4:-10]
@@ -252,7 +254,7 @@ def test_a_fetch_that_does_not_parse_ends_the_connection():
     )
 
 
-def test_the_next_fetch_of_a_client_without_sessions_has_what_the_last_one_has_reserved():
+def test_the_next_fetch_of_a_client_without_sessions_has_what_the_last_one_has_reserved() -> None:
     """Or it would wait for its own reservation to end."""
     story = Story()
     play = Playbook(story.relay)

@@ -1,5 +1,6 @@
 """A quota may want requests handed out whole; whether it does can change at any moment."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -30,24 +31,26 @@ NOBODY = Limits({})
 
 
 @pytest.fixture
-def engine():
+def engine() -> QuotaEngine:
     return QuotaEngine([kind.build() for kind in load_kinds()])
 
 
 @pytest.fixture
-def story(engine):
+def story(engine: QuotaEngine) -> Playbook:
     return Playbook(drive(engine, Addresses(), Traffic(), client_address="::1", max_frame_bytes=1 << 20))
 
 
 @pytest.mark.parametrize("api_key", [19, 20, 37])
-def test_mutations_pass_as_they_are_while_nobody_has_such_a_quota(api_key, story):
+def test_mutations_pass_as_they_are_while_nobody_has_such_a_quota(api_key: int, story: Playbook) -> None:
     story.client(opaque(1, api_key)).to_broker(opaque(1, api_key))
     story.broker(responded(1)).to_client(responded(1)).idle()
     assert story.relay.take_intercepted() == []
 
 
 @pytest.mark.parametrize("api_key", [19, 20, 37])
-def test_mutations_are_handed_out_while_anybody_has_one(api_key, engine, story):
+def test_mutations_are_handed_out_while_anybody_has_one(
+    api_key: int, engine: QuotaEngine, story: Playbook
+) -> None:
     engine.configure(MUTATED, START)
     story.client(opaque(1, api_key)).to_broker()
     [request] = story.relay.take_intercepted()
@@ -56,12 +59,12 @@ def test_mutations_are_handed_out_while_anybody_has_one(api_key, engine, story):
     story.to_client(responded(1)).idle()
 
 
-def test_others_pass(engine, story):
+def test_others_pass(engine: QuotaEngine, story: Playbook) -> None:
     engine.configure(MUTATED, START)
     story.client(opaque(1, 36)).to_broker(opaque(1, 36))
 
 
-def test_a_connection_that_is_there_already_notices_the_change(engine, story):
+def test_a_connection_that_is_there_already_notices_the_change(engine: QuotaEngine, story: Playbook) -> None:
     story.client(opaque(1, 19)).to_broker(opaque(1, 19)).broker(responded(1)).to_client(responded(1))
     engine.configure(MUTATED, START)
     story.client(opaque(2, 19)).to_broker().own(responded(2)).to_client(responded(2))
@@ -75,16 +78,18 @@ LIMITED = Limits({QuotaEntity(None, "limited"): {"controller_mutation_rate": 1.0
 
 
 @pytest.fixture
-def ports_story(engine):
+def ports_story(engine: QuotaEngine) -> Playbook:
     engine.configure(LIMITED, START)
     return Playbook(drive(engine, Ports(), Traffic(), client_address="::1", max_frame_bytes=100 << 20))
 
 
-def asked(correlation_id=1, client_id="limited", version=9, names=("a",)):
+def asked(
+    correlation_id: int = 1, client_id: str = "limited", version: int = 9, names: Sequence[str] = ("a",)
+) -> bytes:
     return request_frame(metadata(names, version, create=True), correlation_id, client_id)
 
 
-def told(correlation_id=1, version=9, port=9092):
+def told(correlation_id: int = 1, version: int = 9, port: int = 9092) -> bytes:
     schema = response_type(METADATA, version)
     broker = part(
         schema,
@@ -106,7 +111,9 @@ def told(correlation_id=1, version=9, port=9092):
 
 
 @pytest.mark.parametrize("version", [0, 4, 9, 13])
-def test_metadata_of_a_limited_client_is_handed_out_and_forwarded(version, ports_story):
+def test_metadata_of_a_limited_client_is_handed_out_and_forwarded(
+    version: int, ports_story: Playbook
+) -> None:
     story = ports_story
     request, other = asked(version=version), asked(version=version, names=("b",))
     story.client(request).to_broker()
@@ -118,7 +125,7 @@ def test_metadata_of_a_limited_client_is_handed_out_and_forwarded(version, ports
     story.idle()
 
 
-def test_what_the_proxy_asks_before_is_not_for_the_client(ports_story):
+def test_what_the_proxy_asks_before_is_not_for_the_client(ports_story: Playbook) -> None:
     story = ports_story
     story.client(opaque(1, 36)).to_broker(opaque(1, 36))
     story.client(asked(2) + opaque(3, 36)).to_broker()
@@ -135,14 +142,14 @@ def test_what_the_proxy_asks_before_is_not_for_the_client(ports_story):
 
 
 @pytest.mark.parametrize("limits", [LIMITED, NOBODY])
-def test_metadata_of_others_passes(limits, engine, ports_story):
+def test_metadata_of_others_passes(limits: Limits, engine: QuotaEngine, ports_story: Playbook) -> None:
     engine.configure(limits, START)
     request = asked(client_id="free")
     ports_story.client(request).to_broker(request)
     assert ports_story.relay.take_intercepted() == []
 
 
-def test_large_metadata_of_a_limited_client_is_buffered(ports_story):
+def test_large_metadata_of_a_limited_client_is_buffered(ports_story: Playbook) -> None:
     request = asked(names=[f"{number:0200}" for number in range(6000)])
     assert len(request) > 1 << 20
     ports_story.client(request[: 1 << 20]).to_broker()

@@ -29,7 +29,7 @@ MIB = 1 << 20
 SLOW = {EVERYONE: {"producer_byte_rate": float(MIB), "consumer_byte_rate": float(MIB)}}
 
 
-def test_nothing_of_a_large_request_goes_on_before_one_mebibyte_is_there():
+def test_nothing_of_a_large_request_goes_on_before_one_mebibyte_is_there() -> None:
     request = produce(1, size=3 * MIB)
     story = Playbook(new_relay()).client(request[:4]).to_broker()
     story.client(request[4 : MIB - 1]).to_broker().busy()
@@ -39,12 +39,12 @@ def test_nothing_of_a_large_request_goes_on_before_one_mebibyte_is_there():
     story.broker(produced(1)).to_client(produced(1)).idle()
 
 
-def test_a_request_of_exactly_one_mebibyte_is_taken_whole():
+def test_a_request_of_exactly_one_mebibyte_is_taken_whole() -> None:
     request = produce(1, size=MIB - 4)
     Playbook(new_relay()).client(request[:-1]).to_broker().client(request[-1:]).to_broker(request)
 
 
-def test_requests_around_a_large_one_keep_their_order():
+def test_requests_around_a_large_one_keep_their_order() -> None:
     large = produce(2, size=2 * MIB)
     story = Playbook(new_relay()).client(*chunks(opaque(1) + large + opaque(3)))
     story.to_broker(opaque(1), large, opaque(3))
@@ -53,7 +53,7 @@ def test_requests_around_a_large_one_keep_their_order():
 
 
 @pytest.mark.parametrize("kind", ["opaque", "acks 0", "acks 0, v13"])
-def test_large_requests_of_other_kinds(kind):
+def test_large_requests_of_other_kinds(kind: str) -> None:
     large = {
         "opaque": opaque(1, body=bytes(2 * MIB)),
         "acks 0": produce(1, size=2 * MIB, acks=0),
@@ -65,7 +65,7 @@ def test_large_requests_of_other_kinds(kind):
     story.broker(responded(2)).to_client(responded(2)).idle()
 
 
-def test_a_large_request_is_judged_at_its_start_and_passes_to_its_end():
+def test_a_large_request_is_judged_at_its_start_and_passes_to_its_end() -> None:
     large = produce(1, size=3 * MIB)
     story = Playbook(new_relay(SLOW)).client(large[:MIB]).to_broker(large[:MIB])
     story.unmuted().timer(2.0)  # in the middle of a frame there is nothing to mute
@@ -75,32 +75,32 @@ def test_a_large_request_is_judged_at_its_start_and_passes_to_its_end():
     story.at(2.0).to_broker(opaque(2)).unmuted()
 
 
-def test_a_large_request_that_takes_longer_than_its_wait():
+def test_a_large_request_that_takes_longer_than_its_wait() -> None:
     large = produce(1, size=3 * MIB)
     story = Playbook(new_relay(SLOW)).client(large[:MIB]).to_broker(large[:MIB]).timer(2.0)
     story.at(2.0).timer(None).client(large[MIB:] + opaque(2)).to_broker(large[MIB:], opaque(2)).unmuted()
 
 
-def test_a_request_behind_a_muted_one_may_be_large():
+def test_a_request_behind_a_muted_one_may_be_large() -> None:
     first, large = produce(1, size=2 * MIB - 4), produce(2, size=2 * MIB)
     story = Playbook(new_relay(SLOW)).client(first + large[: MIB + 9]).to_broker(first)
     story.muted(1.0 - 4 / MIB).at(1.0).to_broker(large[: MIB + 9]).client(large[MIB + 9 :])
     story.to_broker(large[MIB + 9 :])
 
 
-def wide_fetch(max_bytes):
+def wide_fetch(max_bytes: int) -> bytes:
     """A Fetch request whose rack is longer than a mebibyte."""
     request = read_frame(request_type(1, 12), fetch(1, max_bytes=max_bytes, version=12))
     return request_frame(replace(request, rack_id="r" * MIB))
 
 
-def test_a_large_fetch_request_is_bounded_as_well():
+def test_a_large_fetch_request_is_bounded_as_well() -> None:
     asked, bounded = wide_fetch(50 * MIB), wide_fetch(MIB)
     story = Playbook(new_relay(SLOW)).client(asked[:MIB]).to_broker()
     story.client(asked[MIB:] + opaque(2)).to_broker(bounded, opaque(2))
 
 
-def test_a_fetch_request_that_cannot_wait_ends_the_connection():
+def test_a_fetch_request_that_cannot_wait_ends_the_connection() -> None:
     asked = wide_fetch(50 * MIB)
     padded = (MAX_BUFFERED_FRAME_BYTES + 1).to_bytes(4, "big") + asked[4:]
     Playbook(new_relay(SLOW)).client_fails(
@@ -108,13 +108,13 @@ def test_a_fetch_request_that_cannot_wait_ends_the_connection():
     )
 
 
-def test_a_large_fetch_request_before_v3_passes_as_it_is():
+def test_a_large_fetch_request_before_v3_passes_as_it_is() -> None:
     asked = old_fetch(2, 1, {TOPIC: dict.fromkeys(range(MIB // 16 + 1), 50 * MIB)})
     assert len(asked) > MIB
     Playbook(new_relay(SLOW)).client(asked[:MIB], asked[MIB:]).to_broker(asked)
 
 
-def test_records_of_a_large_request_are_counted_by_partition():
+def test_records_of_a_large_request_are_counted_by_partition() -> None:
     traffic = Traffic(topic_partitions=True)
     request = read_frame(request_type(0, 7), produce(1, size=100))
     (topic,) = request.topic_data
@@ -128,11 +128,11 @@ def test_records_of_a_large_request_are_counted_by_partition():
     assert got == {(TOPIC, NO_ID, at): size for at, size in enumerate(sizes)}
 
 
-def counting():
+def counting() -> Playbook:
     return Playbook(new_relay(traffic=Traffic(topic_partitions=True)))
 
 
-def test_a_large_request_that_ends_too_early():
+def test_a_large_request_that_ends_too_early() -> None:
     """Its records are said to be a byte longer than they are."""
     large = produce(1, size=2 * MIB)
     (topic,) = read_frame(request_type(0, 7), large).topic_data
@@ -142,7 +142,7 @@ def test_a_large_request_that_ends_too_early():
     story.client_fails(large[MIB:], reason=CLIENT_PROTOCOL_ERROR, says="^1 bytes of records")
 
 
-def test_a_large_request_that_does_not_parse_further_on():
+def test_a_large_request_that_does_not_parse_further_on() -> None:
     large = produce(1, size=2 * MIB)
     request = read_frame(request_type(0, 7), large)
     (topic,) = request.topic_data
@@ -154,7 +154,7 @@ def test_a_large_request_that_does_not_parse_further_on():
     story.client_fails(bad[2 * MIB - 9 :], reason=CLIENT_PROTOCOL_ERROR, says="a string of length -32768")
 
 
-def test_a_field_that_has_no_end_is_not_buffered_for_ever():
+def test_a_field_that_has_no_end_is_not_buffered_for_ever() -> None:
     """What is read has to be buffered: a client must not announce a name of 50 MiB and have the proxy keep
     it.
     """
@@ -167,7 +167,7 @@ def test_a_field_that_has_no_end_is_not_buffered_for_ever():
     )
 
 
-def test_a_head_that_does_not_fit_is_not_waited_for():
+def test_a_head_that_does_not_fit_is_not_waited_for() -> None:
     """A transactional_id of more than a mebibyte: nothing is known of the request before it."""
     large = opaque(1, 0, 9, b"\0" + b"\xff\xff\x7f" + bytes(2 * MIB))
     story = Playbook(new_relay())

@@ -1,17 +1,20 @@
 """Responses over 1 MiB are cut through: they pass as they come, announce their wait, and have no address."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.identity import Identity
 from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
+from proxy.wire.views import RequestView
 from tests.support.messages.exchanges import (
     TOPIC,
     api_versions,
@@ -51,7 +54,7 @@ SLOW = {EVERYONE: {"producer_byte_rate": float(MIB), "consumer_byte_rate": float
 HOST = BROKER_HOST.encode()
 
 
-def test_a_large_response_passes_as_it_comes():
+def test_a_large_response_passes_as_it_comes() -> None:
     response = fetched(1, size=3 * MIB)
     story = (
         Playbook(new_relay()).client(fetch(1)).to_broker(fetch(1)).broker(response[:4095]).to_client().busy()
@@ -61,7 +64,7 @@ def test_a_large_response_passes_as_it_comes():
     story.broker(response[MIB:]).to_client(response[MIB:]).idle()
 
 
-def test_responses_around_a_large_one_keep_their_order():
+def test_responses_around_a_large_one_keep_their_order() -> None:
     large = fetched(2, size=2 * MIB)
     story = Playbook(new_relay()).client(opaque(1) + fetch(2) + opaque(3))
     story.broker(*chunks(responded(1) + large + responded(3))).to_client(
@@ -69,7 +72,7 @@ def test_responses_around_a_large_one_keep_their_order():
     ).idle()
 
 
-def test_a_large_response_to_an_opaque_request():
+def test_a_large_response_to_an_opaque_request() -> None:
     large = responded(1, bytes(2 * MIB))
     story = (
         Playbook(new_relay())
@@ -81,7 +84,7 @@ def test_a_large_response_to_an_opaque_request():
     story.broker(large[5000:] + responded(2)).to_client(large[5000:], responded(2)).idle()
 
 
-def test_a_local_response_waits_for_the_end_of_a_large_one():
+def test_a_local_response_waits_for_the_end_of_a_large_one() -> None:
     large = fetched(1, size=2 * MIB)
     for request, response in ((fetch(1), large), (opaque(1), responded(1, bytes(2 * MIB)))):
         story = Playbook(new_relay()).client(request).broker(response[:MIB]).to_client(response[:MIB])
@@ -90,7 +93,7 @@ def test_a_local_response_waits_for_the_end_of_a_large_one():
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 15, 16, 18])
-def test_a_large_response_announces_its_wait_and_mutes_at_once(version):
+def test_a_large_response_announces_its_wait_and_mutes_at_once(version: int) -> None:
     response, patched = (fetched(1, size=3 * MIB, throttle_ms=ms, version=version) for ms in (0, 2000))
     story = Playbook(new_relay(SLOW)).client(fetch(1, max_bytes=9, version=version))
     story.broker(response[:5000]).to_client(patched[:5000]).muted(2.0)
@@ -101,33 +104,33 @@ def test_a_large_response_announces_its_wait_and_mutes_at_once(version):
 class Waiting(Quota):
     """Every request waits, as no API but Produce and the two Fetches does as yet."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds: float) -> None:
         super().__init__((0, 1, 10, 60, 78, 79))
         self.seconds = seconds
 
-    def admit(self, request, who, now):
+    def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         return Verdict(self.seconds)
 
 
-def waiting(seconds):
+def waiting(seconds: float) -> Playbook:
     engine = QuotaEngine([Waiting(seconds)])
     return Playbook(drive(engine, Ports(), Traffic()))
 
 
-def asked(response):
+def asked(response: Any) -> bytes:
     """A request to which this is the response."""
     key, version = response.__api_key__, response.__version__
     body = {0: b"\0" + b"\0" + b"\0\1" + bytes(5), 1: b"\0" + bytes(16)}
     return opaque(1, key, version, body.get(key, b"\0"))
 
 
-def ids(response):
+def ids(response: Any) -> str:
     return f"{response.__api_key__}v{response.__version__}"
 
 
 @pytest.mark.parametrize("throttle_ms", [0, 1500])
 @pytest.mark.parametrize("response", LARGE, ids=ids)
-def test_endpoints_at_the_end_of_a_large_response_are_taken_out(response, throttle_ms):
+def test_endpoints_at_the_end_of_a_large_response_are_taken_out(response: Any, throttle_ms: int) -> None:
     """Its length is on its way by then: they are a hint, and clients do without."""
     frame = response_frame(response)
     for size in (5000, 65_536, len(frame) - 100, len(frame) - 50, len(frame) - 1):
@@ -144,7 +147,7 @@ def test_endpoints_at_the_end_of_a_large_response_are_taken_out(response, thrott
     st.lists(st.integers(1, 300) | st.integers(1, MIB), max_size=8),
     st.integers(1, 60),
 )
-def test_a_large_response_in_parts_of_any_size(response, sizes, last):
+def test_a_large_response_in_parts_of_any_size(response: Any, sizes: list[int], last: int) -> None:
     """Small parts at both ends, where there is something to read, and large ones between."""
     frame = response_frame(response)
     cuts = [sum(sizes[:count]) for count in range(1, len(sizes) + 1)]
@@ -156,14 +159,14 @@ def test_a_large_response_in_parts_of_any_size(response, sizes, last):
 
 
 @pytest.mark.parametrize("response", LARGE, ids=ids)
-def test_endpoints_of_a_large_response_that_is_there_at_once_are_rewritten(response):
+def test_endpoints_of_a_large_response_that_is_there_at_once_are_rewritten(response: Any) -> None:
     story = waiting(1.5).client(asked(response)).broker(response_frame(response)).idle()
     passed = b"".join(story.relay.take_to_client())
     wanted = replace(through_proxy(response), throttle_time=milliseconds(1500))
     assert read_frame(type(response), passed) == wanted
 
 
-def test_a_large_head_announces_its_wait_as_well():
+def test_a_large_head_announces_its_wait_as_well() -> None:
     """ShareFetch's error_message stands in the head, and so the head is not there with the first part."""
     response = replace(large_share_response(78, 1), error_message="x" * 2 * MIB)
     frame = response_frame(response)
@@ -172,7 +175,7 @@ def test_a_large_head_announces_its_wait_as_well():
     assert is_without_endpoints(passed, replace(response, throttle_time=milliseconds(1500)))
 
 
-def test_the_brokers_own_wait_counts_though_it_came_in_two_parts():
+def test_the_brokers_own_wait_counts_though_it_came_in_two_parts() -> None:
     """In a Produce response it stands behind all the rest."""
     response = replace(large_produce_response(13), throttle_time=milliseconds(9000))
     frame = response_frame(response)
@@ -184,7 +187,7 @@ def test_the_brokers_own_wait_counts_though_it_came_in_two_parts():
 
 @pytest.mark.parametrize("response", [metadata(1200), find_coordinator(), describe_cluster()], ids=ids)
 @pytest.mark.parametrize("size", [4096, 65_536, MIB])
-def test_addresses_at_the_front_of_a_large_response_are_rewritten(response, size):
+def test_addresses_at_the_front_of_a_large_response_are_rewritten(response: Any, size: int) -> None:
     throttle_ms = 0 if response.__api_key__ == 3 else 1500
     story = waiting(1.5).client(asked(response)).broker(*chunks(response_frame(response), size)).idle()
     passed = b"".join(story.relay.take_to_client())
@@ -192,7 +195,7 @@ def test_addresses_at_the_front_of_a_large_response_are_rewritten(response, size
     assert read_frame(type(response), passed) == wanted
 
 
-def test_the_topics_of_a_large_metadata_response_pass_as_they_come():
+def test_the_topics_of_a_large_metadata_response_pass_as_they_come() -> None:
     frame = response_frame(metadata(1200))
     story = Playbook(new_relay()).client(opaque(1, 3, 12, b"\0")).broker(frame[:50_000])
     passed = b"".join(story.relay.take_to_client())
@@ -202,7 +205,7 @@ def test_the_topics_of_a_large_metadata_response_pass_as_they_come():
     story.broker(frame[60_000:]).to_client(frame[60_000:]).idle()
 
 
-def test_a_large_response_without_a_field_for_the_wait_is_delayed():
+def test_a_large_response_without_a_field_for_the_wait_is_delayed() -> None:
     request, response = old_fetch(0, 1, {TOPIC: {0: 1}}), old_fetched(0, 1, {TOPIC: {0: bytes(2 * MIB)}})
     wait = (len(response) - 4 - MIB) / MIB
     story = Playbook(new_relay(SLOW)).client(request + opaque(2)).broker(*chunks(response + responded(2)))
@@ -210,7 +213,7 @@ def test_a_large_response_without_a_field_for_the_wait_is_delayed():
     story.at(wait).to_client(response, responded(2)).idle()
 
 
-def test_records_of_a_large_response_are_counted_by_partition():
+def test_records_of_a_large_response_are_counted_by_partition() -> None:
     traffic = Traffic(topic_partitions=True)
     response = fetch_response(18, bytes(MIB))
     response = replace(response, responses=response.responses * 3)
@@ -219,7 +222,7 @@ def test_records_of_a_large_response_are_counted_by_partition():
     assert [counters.bytes_out for counters in traffic.partitions.values()] == [3 * MIB]
 
 
-def test_a_large_response_that_ends_too_early():
+def test_a_large_response_that_ends_too_early() -> None:
     frame = response_frame(large_fetch_response(18))
     cut = framed(frame[4 : 2 * MIB])
     story = Playbook(new_relay()).client(fetch(1, version=18)).broker(cut[:MIB])

@@ -2,16 +2,17 @@
 
 import pytest
 
+from proxy.relay.counters.latencies import Latencies
 from proxy.relay.counters.traffic import Traffic
 from proxy.wire.api_keys import FETCH, PRODUCE
 from tests.support.messages.exchanges import fetch, fetched, opaque, produce, produced, responded
-from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
+from tests.support.stories.playbook import EVERYONE, Playbook, Quotas, new_relay
 
 IN = {EVERYONE: {"producer_byte_rate": 1000.0}}
 OUT = {EVERYONE: {"consumer_byte_rate": 1000.0}}
 
 
-def times(latencies):
+def times(latencies: Latencies) -> dict[int, tuple[int, object]]:
     """How often, and for how many seconds in all, by API key."""
     return {
         key: (histogram.cumulative[-1], pytest.approx(histogram.total_seconds))
@@ -19,18 +20,18 @@ def times(latencies):
     }
 
 
-def story_of(traffic, quotas=None):
+def story_of(traffic: Traffic, quotas: Quotas | None = None) -> Playbook:
     return Playbook(new_relay(quotas, traffic))
 
 
-def test_the_broker_s_time_begins_when_it_has_responded_to_the_last_request():
+def test_the_broker_s_time_begins_when_it_has_responded_to_the_last_request() -> None:
     traffic = Traffic()
     story = story_of(traffic).client(produce(1) + produce(2) + opaque(3))
     story.at(0.5).broker(produced(1)).at(0.75).broker(produced(2)).at(2).broker(responded(3))
     assert times(traffic.broker_times) == {PRODUCE: (2, 0.75), 42: (1, 1.25)}
 
 
-def test_the_broker_s_time_ends_with_the_head_of_a_large_response():
+def test_the_broker_s_time_ends_with_the_head_of_a_large_response() -> None:
     traffic = Traffic()
     response = fetched(1, 3 << 20)
     story = story_of(traffic).client(fetch(1))
@@ -38,7 +39,7 @@ def test_the_broker_s_time_ends_with_the_head_of_a_large_response():
     assert times(traffic.broker_times) == {FETCH: (1, 0.5)}
 
 
-def test_a_throttled_producer():
+def test_a_throttled_producer() -> None:
     traffic = Traffic()
     story = story_of(traffic, IN).client(produce(1, size=3500))
     assert times(traffic.throttle_times) == {}
@@ -48,13 +49,13 @@ def test_a_throttled_producer():
     assert times(traffic.throttle_times) == {PRODUCE: (1, 2.5)}
 
 
-def test_a_throttled_producer_without_responses():
+def test_a_throttled_producer_without_responses() -> None:
     traffic = Traffic()
     story_of(traffic, IN).client(produce(1, size=3500, acks=0))
     assert times(traffic.throttle_times) == {PRODUCE: (1, 2.5)}
 
 
-def test_a_throttled_consumer():
+def test_a_throttled_consumer() -> None:
     traffic = Traffic()
     story = story_of(traffic, OUT).client(fetch(1, max_bytes=100)).broker(fetched(1, 3500))
     assert times(traffic.throttle_times) == {FETCH: (1, 2.5)}
@@ -62,7 +63,7 @@ def test_a_throttled_consumer():
     assert times(traffic.throttle_times)[FETCH][0] == 1
 
 
-def test_what_the_shell_measures_is_of_the_last_request_that_the_call_forwarded():
+def test_what_the_shell_measures_is_of_the_last_request_that_the_call_forwarded() -> None:
     traffic = Traffic()
     relay = new_relay(None, traffic).relay
     relay.receive_from_client(produce(1) + fetch(2), 1000.0)
@@ -78,7 +79,7 @@ def test_what_the_shell_measures_is_of_the_last_request_that_the_call_forwarded(
     assert relay.forwarded_last(1000.0) is None, "no request is in flight"
 
 
-def test_a_request_that_waits_for_its_quotas_is_not_measured():
+def test_a_request_that_waits_for_its_quotas_is_not_measured() -> None:
     traffic = Traffic()
     relay = new_relay(IN, traffic).relay
     relay.receive_from_client(produce(1, size=3500), 1000.0)

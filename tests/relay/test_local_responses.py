@@ -15,26 +15,26 @@ from tests.support.messages.exchanges import (
     produced,
     responded,
 )
-from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
+from tests.support.stories.playbook import EVERYONE, Playbook, Quotas, new_relay
 
 OWN = 49
 
 
-def story(quotas=None):
+def story(quotas: Quotas | None = None) -> Playbook:
     return Playbook(new_relay(quotas, intercepted_api_keys=frozenset([OWN])))
 
 
-def ask(correlation_id):
+def ask(correlation_id: int) -> bytes:
     return opaque(correlation_id, OWN, 1)
 
 
-def test_an_own_request_is_answered_by_the_proxy():
+def test_an_own_request_is_answered_by_the_proxy() -> None:
     told = story().client(ask(1)).to_broker().to_client().busy()
     assert told.relay.client_muted
     told.own(responded(1)).to_client(responded(1)).to_broker().unmuted().idle()
 
 
-def test_nothing_behind_it_is_read_before_its_response():
+def test_nothing_behind_it_is_read_before_its_response() -> None:
     told = story().client(ask(1) + produce(2) + ask(3) + fetch(4)).to_broker()
     told.own(responded(1)).to_client(responded(1)).to_broker(produce(2)).busy()
     told.own(responded(3)).to_client().to_broker(fetch(4))
@@ -42,18 +42,18 @@ def test_nothing_behind_it_is_read_before_its_response():
     told.broker(fetched(4)).to_client(fetched(4)).idle()
 
 
-def test_its_response_waits_for_those_before_it():
+def test_its_response_waits_for_those_before_it() -> None:
     told = story().client(produce(1) + ask(2)).to_broker(produce(1))
     told.own(responded(2)).to_client().broker(produced(1)).to_client(produced(1), responded(2)).idle()
 
 
-def test_its_response_waits_for_the_end_of_a_large_one():
+def test_its_response_waits_for_the_end_of_a_large_one() -> None:
     large = fetched(1, size=2 << 20)
     told = story().client(fetch(1) + ask(2)).broker(large[:9000]).to_client(large[:9000])
     told.own(responded(2)).to_client().broker(large[9000:]).to_client(large[9000:], responded(2)).idle()
 
 
-def test_a_mute_goes_on_after_its_response():
+def test_a_mute_goes_on_after_its_response() -> None:
     slow = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
     told = story(slow).client(fetch(1, max_bytes=1) + ask(2) + opaque(3)).to_broker(fetch(1, max_bytes=1))
     told.broker(fetched(1, size=3000)).to_client(fetched(1, size=3000, throttle_ms=2000))
@@ -62,18 +62,18 @@ def test_a_mute_goes_on_after_its_response():
     ).unmuted()
 
 
-def test_a_drain_waits_for_its_response():
+def test_a_drain_waits_for_its_response() -> None:
     told = story().client(ask(1) + produce(2, acks=0)).drain().to_broker().busy()
     told.own(responded(1)).to_client(responded(1)).to_broker(produce(2, acks=0)).idle()
 
 
-def test_a_request_that_is_too_large_to_be_answered_ends_the_connection():
+def test_a_request_that_is_too_large_to_be_answered_ends_the_connection() -> None:
     head = opaque(1, OWN, 1, b"")[4:]
     large = (17 << 20).to_bytes(4, "big") + head + bytes(1 << 20)
     story().client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says=str(MAX_ALTER_QUOTAS_BYTES))
 
 
-def test_a_large_filter_of_quotas_ends_the_connection():
+def test_a_large_filter_of_quotas_ends_the_connection() -> None:
     """It would be buffered, and copied, only to be rejected."""
     head = opaque(1, DESCRIBE_CLIENT_QUOTAS, 0, b"")[4:]
     told = Playbook(new_relay(intercepted_api_keys=frozenset([DESCRIBE_CLIENT_QUOTAS])))
@@ -81,11 +81,11 @@ def test_a_large_filter_of_quotas_ends_the_connection():
     told.client_fails(large, reason=CLIENT_PROTOCOL_ERROR, says=str(MAX_DESCRIBE_BYTES))
 
 
-def test_without_own_apis_the_broker_responses():
+def test_without_own_apis_the_broker_responses() -> None:
     Playbook(new_relay()).client(ask(1)).to_broker(ask(1)).broker(responded(1)).to_client(responded(1)).idle()
 
 
-def test_a_flood_that_the_proxy_answers_itself_lets_others_have_their_turn():
+def test_a_flood_that_the_proxy_answers_itself_lets_others_have_their_turn() -> None:
     """Each read from the socket may bring thousands; only a few are answered in one call."""
     at_once = DONE_AT_ONCE // UNSUPPORTED_WEIGHT
     number = 3 * at_once + 2
@@ -97,18 +97,18 @@ def test_a_flood_that_the_proxy_answers_itself_lets_others_have_their_turn():
     story.at(4 * PAUSE_SECONDS).to_client(*responses[3 * at_once :]).unmuted().timer(None).idle()
 
 
-def test_a_flood_that_wants_no_responses_lets_others_have_their_turn():
+def test_a_flood_that_wants_no_responses_lets_others_have_their_turn() -> None:
     requests = [produce(number, acks=0) for number in range(DONE_AT_ONCE + 1)]
     story = Playbook(new_relay()).client(b"".join(requests)).to_broker(*requests[:-1]).muted(PAUSE_SECONDS)
     story.at(PAUSE_SECONDS).to_broker(requests[-1]).unmuted().idle()
 
 
-def test_requests_that_await_responses_are_read_without_a_pause():
+def test_requests_that_await_responses_are_read_without_a_pause() -> None:
     requests = [produce(number) for number in range(2 * DONE_AT_ONCE)]
     Playbook(new_relay()).client(b"".join(requests)).to_broker(*requests).unmuted()
 
 
-def test_a_drain_answers_a_flood_to_its_end():
+def test_a_drain_answers_a_flood_to_its_end() -> None:
     number = 2 * DONE_AT_ONCE // UNSUPPORTED_WEIGHT
     story = Playbook(new_relay()).client(b"".join(api_versions(n) for n in range(number))).drain()
     story.at(2 * PAUSE_SECONDS).to_client(*(unsupported_api_versions(n, 0, 4) for n in range(number))).idle()

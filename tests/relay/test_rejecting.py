@@ -1,5 +1,6 @@
 """Partitions of Produce requests that quotas reject: cut out, told of in the response, and kept in order."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -23,7 +24,7 @@ from tests.support.messages.kio_messages import (
     response_frame,
     response_type,
 )
-from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay
+from tests.support.stories.playbook import EVERYONE, Playbook, Quotas, drive, engine, new_relay
 
 MIB = 1 << 20
 VERSION = 9
@@ -32,14 +33,16 @@ REJECTING = Resources({HOT: {PRODUCER_BYTE_RATE.name: "1000", PRODUCER_BYTE_RATE
 LARGE = Resources({HOT: {PRODUCER_BYTE_RATE.name: str(MIB), PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
 
 
-def records(size, sequence=0, producer_id=7):
+def records(size: int, sequence: int = 0, producer_id: int = 7) -> bytes:
     """A batch with ten records from this sequence number on."""
     head = bytes(16) + b"\x02" + bytes(6) + (9).to_bytes(4, "big") + bytes(16)
     head += producer_id.to_bytes(8, "big", signed=True) + bytes(2) + sequence.to_bytes(4, "big", signed=True)
     return head + bytes(size - len(head))
 
 
-def request(number, sizes, version=VERSION, acks=-1, sequence=0):
+def request(
+    number: int, sizes: Mapping[str, Iterable[int]], version: int = VERSION, acks: int = -1, sequence: int = 0
+) -> bytes:
     """sizes: topic -> bytes of records for its partitions from 0 on."""
     schema = request_type(0, version)
     of = schema.__annotations__["topic_data"].__args__[0]
@@ -57,7 +60,12 @@ def request(number, sizes, version=VERSION, acks=-1, sequence=0):
     return request_frame(message, number)
 
 
-def response(number, partitions, version=VERSION, wait=0):
+def response(
+    number: int,
+    partitions: Mapping[str, Mapping[int, tuple[int, int]]],
+    version: int = VERSION,
+    wait: int = 0,
+) -> bytes:
     """partitions: topic -> partition -> error code and offset."""
     schema = response_type(0, version)
     of = schema.__annotations__["responses"].__args__[0]
@@ -76,7 +84,7 @@ def response(number, partitions, version=VERSION, wait=0):
     return response_frame(schema(responses=topics, throttle_time=milliseconds(wait)), number)
 
 
-def told(story, version=VERSION):
+def told(story: Playbook, version: int = VERSION) -> tuple[dict[str, dict[int, int]], int]:
     """What the client reads: error codes by topic and partition, and the wait in milliseconds."""
     message = read_frame(response_type(0, version), b"".join(story.relay.take_to_client()))
     codes = {
@@ -86,18 +94,20 @@ def told(story, version=VERSION):
     return codes, round(message.throttle_time.total_seconds() * 1000)
 
 
-def story(resources=REJECTING, **more):
-    return Playbook(new_relay(resources=resources, **more))
+def story(
+    resources: Resources = REJECTING, quotas: Quotas | None = None, traffic: Traffic | None = None
+) -> Playbook:
+    return Playbook(new_relay(quotas, traffic, resources=resources))
 
 
-def over(told_story, used=1500):
+def over(told_story: Playbook, used: int = 1500) -> Playbook:
     """Put partition 0 of the hot topic 500 bytes over its limit of 1000, or as many more as are used."""
     first = request(1, {HOT: [used]})
     accepted = response(1, {HOT: {0: (0, 1)}})
     return told_story.client(first).to_broker(first).broker(accepted).to_client(accepted).unmuted()
 
 
-def test_what_is_over_is_cut_out_and_the_rest_goes_on():
+def test_what_is_over_is_cut_out_and_the_rest_goes_on() -> None:
     sizes = {COLD: [100], HOT: [300, 300]}
     told_story = over(story()).client(request(2, sizes, sequence=10))
     sent = read_frame(request_type(0, VERSION), b"".join(told_story.relay.take_to_broker()))
@@ -108,13 +118,13 @@ def test_what_is_over_is_cut_out_and_the_rest_goes_on():
     assert told(told_story) == ({COLD: {0: 0}, HOT: {1: 0, 0: 19}}, 0)
 
 
-def test_a_topic_of_which_nothing_is_left_goes_as_well():
+def test_a_topic_of_which_nothing_is_left_goes_as_well() -> None:
     told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
     told_story.to_broker(request(2, {COLD: [100]}, sequence=10)).broker(response(2, {COLD: {0: (0, 5)}}))
     assert told(told_story) == ({COLD: {0: 0}, HOT: {0: 19}}, 0)
 
 
-def test_a_request_of_which_nothing_is_left_gets_a_local_response_in_its_turn():
+def test_a_request_of_which_nothing_is_left_gets_a_local_response_in_its_turn() -> None:
     told_story = over(story()).client(opaque(2) + request(3, {HOT: [300]}, sequence=10))
     told_story.to_broker(opaque(2)).to_client()
     response = b"\0\0\0\x08\0\0\0\x02done"
@@ -128,12 +138,12 @@ def test_a_request_of_which_nothing_is_left_gets_a_local_response_in_its_turn():
 
 
 @pytest.mark.parametrize("version", [3, 5, 8, 12])
-def test_every_version_is_answered(version):
+def test_every_version_is_answered(version: int) -> None:
     told_story = over(story()).client(request(2, {HOT: [300]}, version, sequence=10)).to_broker()
     assert told(told_story, version) == ({HOT: {0: 19}}, 0)
 
 
-def test_what_keeps_coming_to_be_rejected_makes_its_client_wait():
+def test_what_keeps_coming_to_be_rejected_makes_its_client_wait() -> None:
     told_story = over(story()).client(request(2, {HOT: [900]}, sequence=10)).to_broker().unmuted()
     told_story.relay.take_to_client()
     told_story.client(request(3, {HOT: [900], COLD: [100]}, sequence=10)).muted(0.5)
@@ -142,19 +152,19 @@ def test_what_keeps_coming_to_be_rejected_makes_its_client_wait():
     told_story.at(0.5).unmuted()
 
 
-def test_a_rejection_comes_at_once_and_mutes_for_a_part_of_the_announced_wait():
+def test_a_rejection_comes_at_once_and_mutes_for_a_part_of_the_announced_wait() -> None:
     told_story = over(story(), 5000).client(request(2, {HOT: [4500]}, sequence=10)).to_broker().muted(1.0)
     assert told(told_story) == ({HOT: {0: 19}}, 3500)
     told_story.at(1.0).unmuted()
 
 
-def test_a_rejection_that_cannot_announce_the_wait_comes_after_the_mute():
+def test_a_rejection_that_cannot_announce_the_wait_comes_after_the_mute() -> None:
     rejected = old_messages.produce_request(0, 2, "c", -1, {HOT: {0: records(4500)}})
     told_story = over(story(), 5000).client(rejected).to_broker().muted(1.0).to_client().at(1.0).unmuted()
     assert told_story.relay.take_to_client()
 
 
-def test_requests_that_are_on_their_way_are_rejected_before_the_mute():
+def test_requests_that_are_on_their_way_are_rejected_before_the_mute() -> None:
     """Five at once: none of them waits for the mutes of those before it."""
     sent = [request(number, {HOT: [4500]}, sequence=10 * number) for number in range(2, 7)]
     told_story = over(story(), 5000).client(b"".join(sent)).to_broker().muted(1.0)
@@ -162,7 +172,7 @@ def test_requests_that_are_on_their_way_are_rejected_before_the_mute():
     told_story.at(1.0).unmuted()
 
 
-def test_a_mute_waits_for_what_fills_the_socket_but_not_longer_than_it_lasts():
+def test_a_mute_waits_for_what_fills_the_socket_but_not_longer_than_it_lasts() -> None:
     large = request(2, {HOT: [FULL_READ_BYTES]}, sequence=10)
     told_story = over(story(), 11_000).client(large).unmuted().at(0.4).client(large).unmuted()
     told_story.client(request(3, {HOT: [100]}, sequence=10)).muted(1.4)
@@ -171,7 +181,7 @@ def test_a_mute_waits_for_what_fills_the_socket_but_not_longer_than_it_lasts():
     )
 
 
-def test_what_a_client_has_sent_is_dropped_if_it_hangs_up_while_it_is_muted_for_a_rejection():
+def test_what_a_client_has_sent_is_dropped_if_it_hangs_up_while_it_is_muted_for_a_rejection() -> None:
     told_story = over(story(), 5000)
     assert not told_story.relay.relay.waits_for_debt
     told_story.client(request(2, {HOT: [4500]}, sequence=10)).muted(1.0)
@@ -180,13 +190,13 @@ def test_what_a_client_has_sent_is_dropped_if_it_hangs_up_while_it_is_muted_for_
     assert not told_story.relay.relay.waits_for_debt
 
 
-def test_what_a_client_has_sent_is_not_dropped_while_a_quota_of_its_own_mutes_it():
+def test_what_a_client_has_sent_is_not_dropped_while_a_quota_of_its_own_mutes_it() -> None:
     told_story = story(quotas={EVERYONE: {"producer_byte_rate": 1000.0}}).client(request(1, {COLD: [5000]}))
     assert told_story.relay.client_muted
     assert not told_story.relay.relay.waits_for_debt
 
 
-def test_later_batches_of_a_producer_wait_until_the_rejected_one_comes_again():
+def test_later_batches_of_a_producer_wait_until_the_rejected_one_comes_again() -> None:
     told_story = over(story()).client(request(2, {HOT: [300]}, sequence=10)).to_broker()
     told_story.relay.take_to_client()
     told_story.at(1.0).client(request(3, {HOT: [300]}, sequence=20)).to_broker()
@@ -196,7 +206,7 @@ def test_later_batches_of_a_producer_wait_until_the_rejected_one_comes_again():
         told_story.client(again).to_broker(again)
 
 
-def test_the_client_quota_counts_what_goes_on():
+def test_the_client_quota_counts_what_goes_on() -> None:
     quotas = {EVERYONE: {"producer_byte_rate": 100_000.0}}
     told_story = over(story(quotas=quotas))
     buckets = told_story.relay._engine.live()
@@ -209,14 +219,14 @@ def test_the_client_quota_counts_what_goes_on():
     assert bucket.tokens.measure(told_story._now) == before - size
 
 
-def test_rejected_bytes_are_not_counted_as_the_partitions():
+def test_rejected_bytes_are_not_counted_as_the_partitions() -> None:
     traffic = Traffic(topic_partitions=True)
     told_story = over(story(traffic=traffic)).client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
     told_story.broker(response(2, {COLD: {0: (0, 5)}}))
     assert {names[0]: count.bytes_in for names, count in traffic.partitions.items()} == {HOT: 1500, COLD: 100}
 
 
-def test_a_client_that_retries_throttling_is_told_so():
+def test_a_client_that_retries_throttling_is_told_so() -> None:
     told_story = story()
     schema = request_type(18, 3)
     hello = request_frame(schema(client_software_name="apache-kafka-java", client_software_version="4.3.1"))
@@ -227,7 +237,7 @@ def test_a_client_that_retries_throttling_is_told_so():
     assert told(told_story) == ({HOT: {0: 89}}, 0)
 
 
-def test_a_producer_without_responses_loses_what_is_over_and_its_connection():
+def test_a_producer_without_responses_loses_what_is_over_and_its_connection() -> None:
     told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, acks=0, sequence=10)).to_client()
     told_story.to_broker(request(2, {COLD: [100]}, acks=1, sequence=10)).muted(1.0)
     counted = told_story.relay._engine.rejections.topics
@@ -237,7 +247,7 @@ def test_a_producer_without_responses_loses_what_is_over_and_its_connection():
     told_story.fails_at(1.0, PRODUCE_REJECTED, "1 batches were dropped")
 
 
-def test_without_responses_what_is_not_over_still_waits_for_the_debt_of_its_user():
+def test_without_responses_what_is_not_over_still_waits_for_the_debt_of_its_user() -> None:
     limits = engine({EVERYONE: {"producer_byte_rate": 1000.0}}, resources=REJECTING)
     first, second = (drive(limits, Ports(), Traffic()) for _ in range(2))
     large = request(1, {HOT: [6000]})
@@ -250,7 +260,7 @@ def test_without_responses_what_is_not_over_still_waits_for_the_debt_of_its_user
     told_story.at(paid + 0.9).fails_at(paid + 1.1, PRODUCE_REJECTED, "1 batches were dropped")
 
 
-def test_a_large_request_is_buffered_until_it_is_whole():
+def test_a_large_request_is_buffered_until_it_is_whole() -> None:
     first = request(1, {HOT: [2 * MIB], COLD: [2 * MIB]})
     told_story = story(LARGE).client(first[:MIB]).to_broker().client(first[MIB : 3 * MIB]).to_broker()
     told_story.client(first[3 * MIB :]).to_broker(first).unmuted()
@@ -262,19 +272,19 @@ def test_a_large_request_is_buffered_until_it_is_whole():
     told_story.to_broker(request(2, {COLD: [2 * MIB]}, sequence=10)).muted(1.0)
 
 
-def test_a_request_behind_a_large_one_keeps_its_place():
+def test_a_request_behind_a_large_one_keeps_its_place() -> None:
     first, second = request(1, {COLD: [2 * MIB]}), request(2, {COLD: [100]})
     told_story = story(LARGE).client(first[: 2 * MIB]).to_broker()
     told_story.client(first[2 * MIB :] + second).to_broker(first, second)
 
 
-def test_other_large_requests_pass_as_they_come():
+def test_other_large_requests_pass_as_they_come() -> None:
     large = opaque(1, body=bytes(2 * MIB))
     told_story = story(LARGE).client(large[:MIB])
     assert told_story.relay.take_to_broker()
 
 
-def test_a_large_response_is_buffered_for_what_is_added_to_it():
+def test_a_large_response_is_buffered_for_what_is_added_to_it() -> None:
     told_story = over(story()).client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
     told_story.relay.take_to_broker()
     message = read_frame(response_type(0, VERSION), response(2, {COLD: {0: (0, 5)}}))
@@ -292,7 +302,7 @@ def test_a_large_response_is_buffered_for_what_is_added_to_it():
     told_story.idle()
 
 
-def test_when_nothing_may_be_rejected_any_more_everything_passes():
+def test_when_nothing_may_be_rejected_any_more_everything_passes() -> None:
     told_story = over(story())
     told_story.relay._engine.configure(Limits({}), told_story._now)
     second = request(2, {HOT: [3000]}, sequence=99)

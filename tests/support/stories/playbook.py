@@ -36,9 +36,12 @@ MAX_FRAME_BYTES: Final = 100 << 20
 EVERYONE: Final = QuotaEntity(DEFAULT, None)
 EACH_CLIENT: Final = QuotaEntity(None, DEFAULT)
 
+Quotas = dict[QuotaEntity, dict[str, float]]
+"""By entity the values of its quotas."""
+
 
 def engine(
-    quotas: dict[QuotaEntity, dict[str, float]],
+    quotas: Quotas,
     algorithm: str = PACE,
     resources: Resources = NO_RESOURCES,
     **settings: Any,
@@ -51,7 +54,7 @@ def engine(
 
 
 def new_relay(
-    quotas: dict[QuotaEntity, dict[str, float]] | None = None,
+    quotas: Quotas | None = None,
     traffic: Traffic | None = None,
     max_frame_bytes: int = MAX_FRAME_BYTES,
     algorithm: str = PACE,
