@@ -8,11 +8,11 @@ from tests.support.stories.playbook import START
 from tests.support.stories.unnamed_topics import COLD, IDS, UNKNOWN, Names, read, request, told
 
 
-def made_up(number, first=100):
+def made_up(number: int, first: int = 100) -> dict[UUID, list[int]]:
     return {UUID(int=first + each): [1] for each in range(number)}
 
 
-def test_made_up_ids_are_asked_for_in_bounded_numbers():
+def test_made_up_ids_are_asked_for_in_bounded_numbers() -> None:
     names = Names(COLD)
     play = told(names).client(request(1, made_up(10 * IDS_AT_MOST)))
     assert names.all_wanted
@@ -25,7 +25,7 @@ def test_made_up_ids_are_asked_for_in_bounded_numbers():
     assert {each.partition_responses[0].error_code for each in read(play).responses} == {UNKNOWN}
 
 
-def test_a_flood_of_made_up_ids_delays_only_its_sender():
+def test_a_flood_of_made_up_ids_delays_only_its_sender() -> None:
     """The proxy may not describe the topic "secret", which only a request by its id tells."""
     names = Names()
     hostile = told(names).client(*[request(each, made_up(1000, first=each * 1000)) for each in range(1, 5)])
@@ -38,7 +38,7 @@ def test_a_flood_of_made_up_ids_delays_only_its_sender():
     hostile.at(0.1).busy()
 
 
-def test_the_names_of_all_topics_do_not_tell_that_an_id_is_unknown():
+def test_the_names_of_all_topics_do_not_tell_that_an_id_is_unknown() -> None:
     names = Names()
     names.secret_asked = False
     play = told(names).client(request(1, {**made_up(IDS_AT_MOST), "secret": [10]}))
@@ -54,7 +54,7 @@ def test_the_names_of_all_topics_do_not_tell_that_an_id_is_unknown():
     play.at(1.5).to_broker(request(1, {"secret": [10]}))
 
 
-def test_a_request_of_very_many_made_up_ids_looks_for_them_a_few_times_only():
+def test_a_request_of_very_many_made_up_ids_looks_for_them_a_few_times_only() -> None:
     names = Names()
     made_up = {UUID(int=number): [1] for number in range(100, 10_100)}
     asked = request(1, made_up)

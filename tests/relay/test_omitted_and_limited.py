@@ -1,6 +1,7 @@
 """One quota limits the bytes of a consumer, and another omits partitions of its fetches."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -20,23 +21,23 @@ FETCH, VERSION = 1, 12
 class Both:
     """A client whose quota has 1000 bytes per second, and its connections."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.omitting = Omitting()
         self.engine = QuotaEngine([client_bytes.KIND.build(), self.omitting])
         self.engine.configure(
             Limits({EVERYONE: {"consumer_byte_rate": 1000.0}}, settings=enforcement()), START
         )
 
-    def connect(self):
+    def connect(self) -> Playbook:
         return Playbook(drive(self.engine, Ports(), Traffic()))
 
 
-def sent(play):
+def sent(play: Playbook) -> Any:
     """The fetch that has gone to the broker."""
     return read_frame(request_type(FETCH, VERSION), b"".join(play.relay.take_to_broker()))
 
 
-def opened(both, size=3000):
+def opened(both: Both, size: int = 3000) -> Playbook:
     """A session whose first response has put the quota into debt."""
     play = both.connect().client(fetch(1, {(HOT, 0): 10}, session=(0, 0)))
     sent(play)
@@ -45,7 +46,7 @@ def opened(both, size=3000):
     return play
 
 
-def test_a_fetch_of_a_session_that_waits_for_bytes_is_answered_and_the_broker_misses_no_epoch():
+def test_a_fetch_of_a_session_that_waits_for_bytes_is_answered_and_the_broker_misses_no_epoch() -> None:
     both = Both()
     play = opened(both)
     # The client comes later than it was told to, and another connection is served before it.
@@ -65,7 +66,7 @@ def test_a_fetch_of_a_session_that_waits_for_bytes_is_answered_and_the_broker_mi
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, 500])
-def test_a_fetch_that_is_granted_bytes_and_not_forwarded_reserves_none(max_wait_ms):
+def test_a_fetch_that_is_granted_bytes_and_not_forwarded_reserves_none(max_wait_ms: int) -> None:
     alone = Both().connect().client(fetch(1, {(COLD, 0): 1}))
     free = sent(alone).max_bytes
     both = Both()

@@ -1,12 +1,14 @@
 """Produce requests to topics of the proxy: rejected for their partitions alone, in every version."""
 
+from collections.abc import Iterable, Mapping
+from typing import Any
 from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
-from proxy.quota.limits.resources import Resources
+from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.relay.close_reasons import PRODUCE_REJECTED
 from proxy.relay.counters.traffic import Traffic
 from proxy.wire.protected_topics import ProtectedTopics
@@ -19,7 +21,7 @@ from tests.support.messages.kio_messages import (
 )
 from tests.support.messages.produce import produce_request, produce_response
 from tests.support.messages.requests import TOPIC_IDS_FROM
-from tests.support.stories.playbook import EVERYONE, START, Playbook, new_relay
+from tests.support.stories.playbook import EVERYONE, START, Playbook, Quotas, new_relay
 
 MIB = 1 << 20
 OURS, LIKE_OURS, HOT = "__quota_proxy_config", "__quota_proxy_config_of_bob", "hot"
@@ -30,29 +32,31 @@ every_version = pytest.mark.parametrize("version", versions(0))
 REJECTING = Resources({HOT: {PRODUCER_BYTE_RATE.name: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
 
 
-def protected():
+def protected() -> ProtectedTopics:
     topics = ProtectedTopics(frozenset([OURS, "__quota_proxy_usage"]))
     topics.learn(frozenset([IDS[OURS].bytes]))
     return topics
 
 
-def story(**more):
-    return Playbook(new_relay(protected=protected(), **more))
+def story(
+    quotas: Quotas | None = None, traffic: Traffic | None = None, resources: Resources = NO_RESOURCES
+) -> Playbook:
+    return Playbook(new_relay(quotas, traffic, resources=resources, protected=protected()))
 
 
-def request(number, sizes, version=9, acks=-1):
+def request(number: int, sizes: Mapping[str, Iterable[int]], version: int = 9, acks: int = -1) -> bytes:
     return produce_request(number, sizes, IDS, version=version, acks=acks)
 
 
-def response(number, partitions, version=9):
+def response(number: int, partitions: Mapping[str, Iterable[int]], version: int = 9) -> bytes:
     return produce_response(number, partitions, IDS, version=version)
 
 
-def name_of(topic, version):
+def name_of(topic: Any, version: int) -> str:
     return NAMES[topic.topic_id] if version >= TOPIC_IDS_FROM else topic.name
 
 
-def codes(told, version=9):
+def codes(told: Playbook, version: int = 9) -> dict[str, dict[int, ErrorCode]]:
     """What the client reads: error codes by topic and partition."""
     message = read_frame(response_type(0, version), b"".join(told.relay.take_to_client()))
     return {
@@ -62,13 +66,13 @@ def codes(told, version=9):
 
 
 @every_version
-def test_no_record_reaches_a_topic_of_the_proxy(version):
+def test_no_record_reaches_a_topic_of_the_proxy(version: int) -> None:
     told = story().client(request(1, {OURS: [100, 200]}, version)).to_broker()
     assert codes(told, version) == {OURS: {0: DENIED, 1: DENIED}}
 
 
 @every_version
-def test_the_rest_of_a_request_goes_on(version):
+def test_the_rest_of_a_request_goes_on(version: int) -> None:
     told = story().client(request(1, {"t": [10, 20], OURS: [100], LIKE_OURS: [30]}, version))
     told.to_broker(request(1, {"t": [10, 20], LIKE_OURS: [30]}, version))
     told.broker(response(1, {"t": [0, 1], LIKE_OURS: [0]}, version))
@@ -78,19 +82,20 @@ def test_the_rest_of_a_request_goes_on(version):
 
 @every_version
 @pytest.mark.parametrize("by_partition", [False, True])
-def test_other_requests_go_on_as_they_came(version, by_partition):
+def test_other_requests_go_on_as_they_came(version: int, by_partition: bool) -> None:
     traffic = Traffic(topic_partitions=by_partition)
-    for sizes in ({}, {"t": []}, {"t": [10]}, {LIKE_OURS: [10, 20], "t": [5]}):
+    every: list[dict[str, list[int]]] = [{}, {"t": []}, {"t": [10]}, {LIKE_OURS: [10, 20], "t": [5]}]
+    for sizes in every:
         frame = request(1, sizes, version)
         story(traffic=traffic).client(frame).to_broker(frame)
 
 
-def test_items_that_are_read_anyway_are_enough():
+def test_items_that_are_read_anyway_are_enough() -> None:
     told = story(traffic=Traffic(topic_partitions=True)).client(request(1, {"t": [10], OURS: [100]}))
     told.to_broker(request(1, {"t": [10]}))
 
 
-def test_quotas_reject_the_partitions_that_they_would_have_rejected():
+def test_quotas_reject_the_partitions_that_they_would_have_rejected() -> None:
     told = story(resources=REJECTING)
     first = request(1, {HOT: [1500]})
     told.client(first).to_broker(first).broker(response(1, {HOT: [0]}))
@@ -104,7 +109,7 @@ def test_quotas_reject_the_partitions_that_they_would_have_rejected():
     }
 
 
-def test_what_is_sent_without_the_right_to_is_charged_to_its_client():
+def test_what_is_sent_without_the_right_to_is_charged_to_its_client() -> None:
     quotas = {EVERYONE: {"producer_byte_rate": 1000.0}}
     frame = request(1, {OURS: [3000]})
     story(quotas=quotas).client(frame).to_broker().muted((len(frame) - LENGTH - 1000) / 1000)
@@ -113,14 +118,16 @@ def test_what_is_sent_without_the_right_to_is_charged_to_its_client():
     assert one.relay.next_timer > START + 2.0
 
 
-def test_a_producer_that_awaits_no_response_loses_its_connection():
+def test_a_producer_that_awaits_no_response_loses_its_connection() -> None:
     told = story().client(request(1, {OURS: [100]}, acks=0)).to_broker().to_client()
     told.fails_at(1.0, PRODUCE_REJECTED, "acks=0 .*topic of the proxy")
 
 
 @pytest.mark.parametrize("sizes", [{OURS: [2 * MIB]}, {"t": [2 * MIB], OURS: [10]}], ids=["first", "last"])
 @pytest.mark.parametrize("by_partition", [False, True])
-def test_a_large_request_never_reaches_its_end(sizes, by_partition):
+def test_a_large_request_never_reaches_its_end(
+    sizes: Mapping[str, Iterable[int]], by_partition: bool
+) -> None:
     frame = request(1, sizes)
     head, *rest = parts_of(frame, [MIB + 100, 2 * MIB - 100, 2 * MIB + 100])
     told = story(traffic=Traffic(topic_partitions=by_partition))
@@ -132,12 +139,12 @@ def test_a_large_request_never_reaches_its_end(sizes, by_partition):
     assert len(b"".join(told.relay.take_to_broker())) < len(frame)
 
 
-def test_a_large_request_to_other_topics_goes_on():
+def test_a_large_request_to_other_topics_goes_on() -> None:
     for sizes in ({"t": [2 * MIB]}, {"t": [2 * MIB], LIKE_OURS: [10]}, {"t": [10], LIKE_OURS: [2 * MIB]}):
         frame = request(1, sizes)
         story().client(*parts_of(frame, [MIB + 100, 2 * MIB - 100])).to_broker(frame)
 
 
-def test_between_brokers_nothing_is_protected():
+def test_between_brokers_nothing_is_protected() -> None:
     frame = request(1, {OURS: [100]})
     Playbook(new_relay()).client(frame).to_broker(frame)

@@ -34,16 +34,16 @@ LARGE = request(2, MIXED, sequence=10)
 WITHOUT_HOT = request(2, {COLD: [SIZE // 2]}, sequence=10)
 
 
-def story(frames=None, resources=LIMITED, **more):
-    return over(Playbook(new_relay(resources=resources, large_frames=frames, **more)))
+def story(frames: LargeFrames | None = None, resources: Resources = LIMITED) -> Playbook:
+    return over(Playbook(new_relay(resources=resources, large_frames=frames)))
 
 
-def for_one():
+def for_one() -> LargeFrames:
     """Memory for one large request."""
     return LargeFrames(SIZE + MIB)
 
 
-def test_a_partition_over_its_quota_is_rejected_in_a_request_of_any_size():
+def test_a_partition_over_its_quota_is_rejected_in_a_request_of_any_size() -> None:
     frames = for_one()
     told_story = story(frames).client(*chunks(LARGE[:-1])).to_broker()
     assert frames.reserved == len(LARGE)
@@ -53,14 +53,14 @@ def test_a_partition_over_its_quota_is_rejected_in_a_request_of_any_size():
     assert frames.reserved == 0
 
 
-def test_a_request_of_which_nothing_is_left_needs_no_memory_any_longer():
+def test_a_request_of_which_nothing_is_left_needs_no_memory_any_longer() -> None:
     frames = for_one()
     told_story = story(frames).client(*chunks(request(2, {HOT: [SIZE]}, sequence=10)))
     assert frames.reserved == 0
     assert told(told_story.to_broker())[0] == {HOT: {0: 19}}
 
 
-def test_so_it_is_with_the_broker_quota():
+def test_so_it_is_with_the_broker_quota() -> None:
     """Broker and topic are far over their thresholds after the first ticks of their rates."""
     resources = Resources(
         {HOT: {BYTES_IN_THRESHOLD.name: "10"}}, {"1": {TOTAL_BYTES_IN_THRESHOLD.name: "1000"}}
@@ -75,7 +75,7 @@ def test_so_it_is_with_the_broker_quota():
     told_story.client(*chunks(LARGE)).to_broker(WITHOUT_HOT)
 
 
-def test_a_second_request_waits_for_memory_and_then_passes():
+def test_a_second_request_waits_for_memory_and_then_passes() -> None:
     frames = for_one()
     first, second = story(frames), story(frames)
     first.client(LARGE[:MIB]).unmuted()
@@ -89,7 +89,7 @@ def test_a_second_request_waits_for_memory_and_then_passes():
     assert frames.reserved == 0
 
 
-def test_the_end_of_a_connection_gives_its_memory_back():
+def test_the_end_of_a_connection_gives_its_memory_back() -> None:
     frames = for_one()
     first, second, third = story(frames), story(frames), story(frames)
     first.client(LARGE[:MIB])
@@ -103,7 +103,7 @@ def test_the_end_of_a_connection_gives_its_memory_back():
     assert (frames.reserved, frames.wanted) == (0, False)
 
 
-def test_what_waits_passes_when_nothing_is_rejected_any_more():
+def test_what_waits_passes_when_nothing_is_rejected_any_more() -> None:
     frames = for_one()
     first, second = story(frames), story(frames)
     first.client(LARGE[:MIB])
@@ -113,7 +113,7 @@ def test_what_waits_passes_when_nothing_is_rejected_any_more():
     assert (frames.reserved, frames.wanted) == (len(LARGE), False)
 
 
-def test_a_request_that_ceases_to_come_does_not_keep_the_memory_from_others():
+def test_a_request_that_ceases_to_come_does_not_keep_the_memory_from_others() -> None:
     frames = for_one()
     first, second = story(frames), story(frames)
     first.client(LARGE[:MIB]).at(LARGE_FRAME_SECONDS + 10).client(LARGE[MIB : 2 * MIB]).unmuted()
@@ -121,7 +121,7 @@ def test_a_request_that_ceases_to_come_does_not_keep_the_memory_from_others():
     first.fails_at(LARGE_FRAME_SECONDS + 12, SLOW_REQUEST, f"{len(LARGE)} bytes has not arrived within 30 s")
 
 
-def test_requests_that_cease_to_come_on_many_connections_take_half_of_the_memory():
+def test_requests_that_cease_to_come_on_many_connections_take_half_of_the_memory() -> None:
     frames = LargeFrames(12 * MIB)
     first_part = request(2, {HOT: [2 * MIB]}, sequence=10)[:MIB]
     stories = [story(frames).client(first_part) for _ in range(10)]
@@ -132,26 +132,26 @@ def test_requests_that_cease_to_come_on_many_connections_take_half_of_the_memory
     other.client(first_part).unmuted()
 
 
-def test_requests_behind_a_large_one_keep_their_place():
+def test_requests_behind_a_large_one_keep_their_place() -> None:
     frames = for_one()
     story(frames).client(*chunks(LARGE + opaque(3))).to_broker(WITHOUT_HOT, opaque(3)).muted(0.5)
 
 
-def test_two_large_requests_of_one_connection_have_the_memory_in_turn():
+def test_two_large_requests_of_one_connection_have_the_memory_in_turn() -> None:
     frames = for_one()
     told_story = story(frames).client(*chunks(LARGE), LARGE[:MIB])
     assert told_story.relay.client_muted
     told_story.to_broker(WITHOUT_HOT).at(1.0).unmuted().client(LARGE[MIB:]).to_broker(LARGE)
 
 
-def test_large_requests_of_nobody_s_quota_need_no_memory():
+def test_large_requests_of_nobody_s_quota_need_no_memory() -> None:
     frames = for_one()
     one = Playbook(new_relay(large_frames=frames)).client(LARGE[:MIB]).to_broker(LARGE[:MIB])
     assert frames.reserved == 0
     one.client(LARGE[MIB:]).to_broker(LARGE[MIB:])
 
 
-def test_the_memory_is_really_free_when_it_is_given_back():
+def test_the_memory_is_really_free_when_it_is_given_back() -> None:
     frames = for_one()
     told_story = story(frames)
     parts = [LARGE[at : at + MIB] for at in range(0, len(LARGE), MIB)]
@@ -161,12 +161,12 @@ def test_the_memory_is_really_free_when_it_is_given_back():
 
 
 @pytest.mark.parametrize("kind", ["topics", "partitions"])
-def test_a_request_of_very_many_topics_or_partitions_does_not_stop_the_loop(kind):
+def test_a_request_of_very_many_topics_or_partitions_does_not_stop_the_loop(kind: str) -> None:
     many = MAX_READ + 1
     sizes = {f"t{at}": [] for at in range(many)} if kind == "topics" else {HOT: [100] * many}
     story().client_fails(request(2, sizes), reason=CLIENT_PROTOCOL_ERROR, says="takes 10000")
 
 
-def test_as_many_partitions_as_the_bound_pass():
+def test_as_many_partitions_as_the_bound_pass() -> None:
     most = request(2, {COLD: [100] * MAX_READ}, sequence=10)
     story().client(*chunks(most)).to_broker(most)

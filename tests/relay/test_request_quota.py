@@ -8,6 +8,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.inflight import LOCAL_SECONDS
+from proxy.relay.login.authentication import Login
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
     TOPIC,
@@ -26,6 +27,7 @@ from tests.support.stories.playbook import (
     EVERYONE,
     START,
     Playbook,
+    Quotas,
     drive,
     engine,
     new_relay,
@@ -35,39 +37,39 @@ TENTH = {EVERYONE: {"request_percentage": 10.0}}
 """One tenth of a second at once, then a tenth of the time."""
 
 
-def story(quotas=None):
+def story(quotas: Quotas | None = None) -> Playbook:
     return Playbook(new_relay(quotas or TENTH))
 
 
-def test_the_time_until_the_response_is_charged_and_announced():
+def test_the_time_until_the_response_is_charged_and_announced() -> None:
     told = story().client(produce(1)).to_broker(produce(1)).unmuted()
     told.at(0.15).broker(produced(1)).to_client(produced(1, throttle_ms=500)).muted(0.65)
     told.at(0.65).unmuted().idle()
 
 
-def test_within_the_share_nothing_happens():
+def test_within_the_share_nothing_happens() -> None:
     told = story().client(produce(1)).to_broker(produce(1))
     told.at(0.09).broker(produced(1)).to_client(produced(1)).unmuted()
 
 
-def test_the_time_until_the_broker_is_reached_is_not_the_requests():
+def test_the_time_until_the_broker_is_reached_is_not_the_requests() -> None:
     told = story().client(produce(1)).to_broker(produce(1))
     told.at(4).broker_reached().at(4.09).broker(produced(1)).to_client(produced(1)).unmuted()
 
 
-def test_no_wait_is_longer_than_a_window():
+def test_no_wait_is_longer_than_a_window() -> None:
     told = story().client(produce(1)).to_broker(produce(1))
     told.at(30).broker(produced(1)).to_client(produced(1, throttle_ms=1000)).muted(31)
 
 
-def test_a_request_is_on_the_brokers_desk_when_the_response_before_it_has_come():
+def test_a_request_is_on_the_brokers_desk_when_the_response_before_it_has_come() -> None:
     told = story().client(produce(1) + produce(2) + produce(3)).to_broker(produce(1), produce(2), produce(3))
     told.at(0.06).broker(produced(1)).to_client(produced(1))
     told.at(0.1).broker(produced(2)).to_client(produced(2)).unmuted()
     told.at(0.15).broker(produced(3)).to_client(produced(3, throttle_ms=410)).muted(0.56)
 
 
-def test_a_response_in_parts_ends_with_its_last_part():
+def test_a_response_in_parts_ends_with_its_last_part() -> None:
     told = story().client(opaque(1) + produce(2)).to_broker(opaque(1), produce(2))
     whole = responded(1, bytes(2 << 20))
     told.at(0.05).broker(whole[:5000]).to_client(whole[:5000])
@@ -75,7 +77,7 @@ def test_a_response_in_parts_ends_with_its_last_part():
     told.at(0.99).broker(produced(2)).to_client(produced(2)).unmuted()
 
 
-def test_the_proxys_own_work_is_charged_as_the_brokers():
+def test_the_proxys_own_work_is_charged_as_the_brokers() -> None:
     """AlterClientQuotas, for example: no broker works on it."""
     own = 49
     told = Playbook(new_relay(TENTH, intercepted_api_keys=frozenset([own])))
@@ -91,21 +93,21 @@ def test_the_proxys_own_work_is_charged_as_the_brokers():
             told.muted(muted)
 
 
-def test_a_request_in_parts_begins_with_its_last_part():
+def test_a_request_in_parts_begins_with_its_last_part() -> None:
     whole = produce(1, size=2 << 20)
     told = story().client(whole[:-10]).to_broker(whole[:-10])
     told.at(5).client(whole[-10:]).to_broker(whole[-10:])
     told.at(5.09).broker(produced(1)).to_client(produced(1)).unmuted()
 
 
-def test_a_response_before_the_end_of_its_request_is_not_charged():
+def test_a_response_before_the_end_of_its_request_is_not_charged() -> None:
     whole = produce(1, size=2 << 20)
     told = story().client(whole[:-10]).to_broker(whole[:-10])
     told.at(5).broker(produced(1)).to_client(produced(1)).unmuted()
 
 
 @pytest.mark.parametrize("api_key", [2, 4, 11, 12, 22, 27, 68, 84, 99])
-def test_what_the_proxy_does_not_read_is_charged_and_mutes(api_key):
+def test_what_the_proxy_does_not_read_is_charged_and_mutes(api_key: int) -> None:
     """27 and 84 are WriteTxnMarkers and ReadShareGroupState, which only brokers send."""
     slow = 0.5 if api_key != 11 else 5.0
     asked, response = opaque(1, api_key, 2), responded(1)
@@ -117,7 +119,7 @@ def test_what_the_proxy_does_not_read_is_charged_and_mutes(api_key):
         told.at(slow + 1.0).to_broker(asked)
 
 
-def waiting(correlation_id, throttle_ms, flexible, more=20):
+def waiting(correlation_id: int, throttle_ms: int, flexible: bool, more: int = 20) -> bytes:
     """A response that begins with throttle_time_ms, after the tags of a flexible header."""
     return responded(correlation_id, bytes(flexible) + throttle_ms.to_bytes(4, "big") + bytes(more))
 
@@ -126,7 +128,7 @@ def waiting(correlation_id, throttle_ms, flexible, more=20):
     ("api_key", "version", "flexible"),
     [(12, 3, False), (12, 4, True), (22, 1, False), (22, 6, True), (68, 1, True), (72, 0, True)],
 )
-def test_what_the_proxy_does_not_read_announces_the_wait(api_key, version, flexible):
+def test_what_the_proxy_does_not_read_announces_the_wait(api_key: int, version: int, flexible: bool) -> None:
     """Heartbeat, InitProducerId, ConsumerGroupHeartbeat, PushTelemetry."""
     told = story().client(opaque(1, api_key, version)).at(0.15)
     told.broker(waiting(1, 0, flexible)).to_client(waiting(1, 500, flexible)).muted(0.65)
@@ -134,7 +136,7 @@ def test_what_the_proxy_does_not_read_announces_the_wait(api_key, version, flexi
     told.broker(waiting(2, 0, flexible)).to_client(waiting(2, 0, flexible)).unmuted()
 
 
-def test_a_large_response_that_the_proxy_does_not_read_announces_the_wait():
+def test_a_large_response_that_the_proxy_does_not_read_announces_the_wait() -> None:
     large = 2 << 20
     whole, announced = waiting(1, 0, True, large), waiting(1, 500, True, large)
     told = story().client(opaque(1, 15, 6)).at(0.15)
@@ -142,7 +144,7 @@ def test_a_large_response_that_the_proxy_does_not_read_announces_the_wait():
     told.broker(whole[5000:]).to_client(announced[5000:])
 
 
-def test_a_local_response_announces_the_wait():
+def test_a_local_response_announces_the_wait() -> None:
     """DescribeClientQuotas: the wait for the work of the broker, and of the proxy."""
     own = 48
     told = Playbook(new_relay(TENTH, intercepted_api_keys=frozenset([own])))
@@ -153,21 +155,21 @@ def test_a_local_response_announces_the_wait():
     told.to_client(waiting(1, 500, True)).muted(0.5)
 
 
-def test_a_large_response_that_the_proxy_does_not_read_mutes_when_it_begins():
+def test_a_large_response_that_the_proxy_does_not_read_mutes_when_it_begins() -> None:
     whole = responded(1, bytes(2 << 20))
     told = story().client(opaque(1)).to_broker(opaque(1))
     told.at(0.15).broker(whole[:5000]).to_client(whole[:5000]).muted(0.65)
     told.at(0.3).broker(whole[5000:]).to_client(whole[5000:]).muted(0.65)
 
 
-def test_who_cannot_be_told_gets_the_response_after_the_wait():
+def test_who_cannot_be_told_gets_the_response_after_the_wait() -> None:
     asked, response = produce(1, version=0), produced(1, version=0)
     told = story().client(asked).to_broker(asked).at(0.15).broker(response).to_client()
     told.at(0.65).to_client(response).unmuted()
 
 
 @pytest.mark.parametrize("version", [0, 7, 9])
-def test_what_has_no_response_is_not_charged(version):
+def test_what_has_no_response_is_not_charged(version: int) -> None:
     asked = produce(1, version=version, acks=0)
     told = story().client(asked).to_broker(asked).at(50).unmuted()
     told.client(produce(2)).to_broker(produce(2))
@@ -175,7 +177,7 @@ def test_what_has_no_response_is_not_charged(version):
 
 
 @pytest.mark.parametrize("version", [4, 7, 11, 12, 14, 15, 18])
-def test_the_wait_that_a_fetch_asked_for_is_not_charged(version):
+def test_the_wait_that_a_fetch_asked_for_is_not_charged(version: int) -> None:
     """Its max_wait_ms is 500."""
     asked = fetch(1, version=version)
     told = story().client(asked).to_broker(asked)
@@ -185,7 +187,7 @@ def test_the_wait_that_a_fetch_asked_for_is_not_charged(version):
     told.to_client(fetched(1, version=version, throttle_ms=500)).muted(10.15)
 
 
-def test_the_longest_of_all_waits_is_announced():
+def test_the_longest_of_all_waits_is_announced() -> None:
     quotas = {EVERYONE: {"request_percentage": 10.0, "producer_byte_rate": 1000.0}}
     large, small = produce(1, size=1500), produce(1, size=500)
     told = story(quotas).client(large).to_broker(large).muted(0.5)
@@ -196,7 +198,7 @@ def test_the_longest_of_all_waits_is_announced():
     told.at(20.125).broker(produced(1, throttle_ms=300)).to_client(produced(1, throttle_ms=300)).muted(20.375)
 
 
-def test_the_quota_applies_from_the_next_request_on():
+def test_the_quota_applies_from_the_next_request_on() -> None:
     quotas = engine({})
     relay = drive(quotas, Ports(), Traffic())
     told = Playbook(relay).client(opaque(1)).to_broker(opaque(1))
@@ -212,7 +214,7 @@ what describes and changes groups.
 
 
 @pytest.mark.parametrize("api_key", GROUP_APIS)
-def test_a_flood_of_requests_of_a_group_gets_its_share(api_key):
+def test_a_flood_of_requests_of_a_group_gets_its_share(api_key: int) -> None:
     """Each takes the broker 2 ms; the client sends the next one as soon as it is read from."""
     relay, now, busy, number = new_relay(TENTH), START, 0.0, 0
     while now < START + 20.0:
@@ -230,7 +232,7 @@ def test_a_flood_of_requests_of_a_group_gets_its_share(api_key):
     assert 1.9 < busy <= 0.1 * (20.0 + 1.0) + 0.002
 
 
-def test_a_flood_of_local_responses_gets_its_share():
+def test_a_flood_of_local_responses_gets_its_share() -> None:
     """No broker works on them: the proxy itself responds to an unknown version of ApiVersions."""
     relay, now, number = new_relay(TENTH), START, 0
     while now < START + 20.0:
@@ -249,14 +251,14 @@ LITTLE = {"request_percentage": 0.001}
 """One local response exceeds it."""
 
 
-def test_a_rejected_request_costs_request_time():
+def test_a_rejected_request_costs_request_time() -> None:
     rejecting = {PRODUCER_BYTE_RATE.name: "1", PRODUCER_BYTE_RATE_ACTION.name: REJECT}
     told = Playbook(new_relay({EVERYONE: LITTLE}, resources=Resources({TOPIC: rejecting})))
     told.client(produce(1, size=200)).to_broker(produce(1, size=200)).broker(produced(1)).at(1.0)
     told.client(produce(2, size=200)).to_broker().muted(2.0)
 
 
-def test_a_fetch_that_the_proxy_answers_costs_request_time():
+def test_a_fetch_that_the_proxy_answers_costs_request_time() -> None:
     limits = engine({EVERYONE: {**TENTH[EVERYONE], "consumer_byte_rate": 1000.0}})
     one, other = (Playbook(drive(limits, Ports(), Traffic())) for _ in range(2))
     one.client(fetch(1)).broker(fetched(1, size=5000))
@@ -267,7 +269,7 @@ def test_a_fetch_that_the_proxy_answers_costs_request_time():
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-def test_a_flood_of_logins_after_the_login_gets_its_share(mechanism):
+def test_a_flood_of_logins_after_the_login_gets_its_share(mechanism: str) -> None:
     """A broker responds with ILLEGAL_SASL_STATE to any number of them, and the session goes on."""
     relay = drive(engine(TENTH), Ports(), Traffic(), login=STRICT)
     told = Playbook(relay)
@@ -291,7 +293,7 @@ def test_a_flood_of_logins_after_the_login_gets_its_share(mechanism):
     assert 1.9 < (number - 2) * LOCAL_SECONDS <= 0.1 * (20.0 + 1.0) + LOCAL_SECONDS
 
 
-def test_a_login_that_the_proxy_does_not_know_costs_little():
+def test_a_login_that_the_proxy_does_not_know_costs_little() -> None:
     """A broker delays its response to a failed login."""
     limits = engine(TENTH)
     told = Playbook(drive(limits, Ports(), Traffic()))
@@ -301,7 +303,7 @@ def test_a_login_that_the_proxy_does_not_know_costs_little():
 
 
 @pytest.mark.parametrize("login", [None, STRICT])
-def test_a_local_response_costs_nothing_before_the_login(login):
+def test_a_local_response_costs_nothing_before_the_login(login: Login | None) -> None:
     """As at a broker, which does not know the user yet."""
     relay = drive(engine({EVERYONE: LITTLE}), Ports(), Traffic(), login=login)
     told = Playbook(relay).client(api_versions(1)).to_client(unsupported_api_versions(1, 0, 4))

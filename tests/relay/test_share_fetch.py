@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy.quota.engine import QuotaEngine
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch.gate import LONGEST_WAIT_SECONDS
@@ -23,7 +24,7 @@ each_version = pytest.mark.parametrize("version", [1, 2])
 
 
 @each_version
-def test_the_response_is_charged(version):
+def test_the_response_is_charged(version: int) -> None:
     """1500 bytes of body and length at 1000 B/s."""
     rest = len(share_fetched(version, fill=200)) - HEADER - 200
     asked, fill = share_fetch(version, max_bytes=100), 1500 - rest
@@ -34,20 +35,20 @@ def test_the_response_is_charged(version):
 
 @each_version
 @pytest.mark.parametrize("group_id", ["g", "", None, "g" * 300])
-def test_the_request_is_bounded(version, group_id):
+def test_the_request_is_bounded(version: int, group_id: str | None) -> None:
     asked = share_fetch(version, min_bytes=5000, group_id=group_id)
     bounded = share_fetch(version, max_bytes=1000, min_bytes=1000, group_id=group_id)
     Playbook(new_relay(KILOBYTE)).client(asked).to_broker(bounded)
 
 
 @each_version
-def test_without_a_quota_the_request_passes(version):
+def test_without_a_quota_the_request_passes(version: int) -> None:
     asked = share_fetch(version)
     Playbook(new_relay()).client(asked).to_broker(asked)
 
 
 @each_version
-def test_what_is_no_share_fetch_is_the_brokers_to_reject(version):
+def test_what_is_no_share_fetch_is_the_brokers_to_reject(version: int) -> None:
     whole = share_fetch(version)[4:]
     for length in range(len(whole) - 30, len(whole) - 13):
         cut = framed(whole[:length])
@@ -55,7 +56,7 @@ def test_what_is_no_share_fetch_is_the_brokers_to_reject(version):
 
 
 @each_version
-def test_the_wait_that_it_asked_for_is_no_work_of_the_brokers(version):
+def test_the_wait_that_it_asked_for_is_no_work_of_the_brokers(version: int) -> None:
     asked, response = share_fetch(version), share_fetched(version)
     told = Playbook(new_relay(TENTH)).client(asked).to_broker(asked).at(0.59)
     told.broker(response).to_client(response).unmuted()
@@ -72,7 +73,9 @@ WINDOW_SECONDS = 10.0
 @pytest.mark.parametrize("reconnects", [False, True])
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])
 @pytest.mark.parametrize("batch_seconds", [0.5, 5, 12])
-def test_share_consumers_get_their_quota_from_the_start(batch_seconds, algorithm, reconnects):
+def test_share_consumers_get_their_quota_from_the_start(
+    batch_seconds: float, algorithm: str, reconnects: bool
+) -> None:
     """With batches that are larger than the window, Kafka delivers none."""
     batch = int(batch_seconds * LIMIT)
     world = ShareWorld(engine(LIMITED, algorithm), 8, batch=batch, reconnects=reconnects)
@@ -85,7 +88,7 @@ def test_share_consumers_get_their_quota_from_the_start(batch_seconds, algorithm
 
 
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])
-def test_many_that_have_waited_for_records_get_no_more_than_kafkas_window_at_once(algorithm):
+def test_many_that_have_waited_for_records_get_no_more_than_kafkas_window_at_once(algorithm: str) -> None:
     """The broker locks a batch for each, and the quota has not reserved any bytes."""
     world = ShareWorld(engine(LIMITED, algorithm), 30, batch=int(2 * LIMIT), available=0)
     world.run(2.0)
@@ -95,11 +98,11 @@ def test_many_that_have_waited_for_records_get_no_more_than_kafkas_window_at_onc
     assert world.withheld > 0
 
 
-def connected(quotas):
+def connected(quotas: QuotaEngine) -> Playbook:
     return Playbook(drive(quotas, Ports(), Traffic()))
 
 
-def owing_much(limits):
+def owing_much(limits: QuotaEngine) -> Playbook:
     """The connection that has a ShareFetch in flight while others spend twelve seconds of the limit."""
     story = connected(limits).client(share_fetch(2)).to_broker(share_fetch(2, max_bytes=1000)).at(0.3)
     other = connected(limits).at(0.3).client(fetch(1))
@@ -108,14 +111,16 @@ def owing_much(limits):
 
 
 @each_version
-def test_a_consumer_over_its_quota_gets_no_records_and_the_results_of_its_acknowledgements(version):
+def test_a_consumer_over_its_quota_gets_no_records_and_the_results_of_its_acknowledgements(
+    version: int,
+) -> None:
     records = b"r" * 700
     story = owing_much(engine(KILOBYTE)).broker(delivery(version, records))
     story.to_client(delivery(version, records, 12_000, withheld=True)).muted(12.3)
 
 
 @each_version
-def test_the_acknowledgements_of_a_share_fetch_do_not_wait_as_long_as_its_records(version):
+def test_the_acknowledgements_of_a_share_fetch_do_not_wait_as_long_as_its_records(version: int) -> None:
     """Their locks would end at the broker, and the client would give up the request."""
     limits = engine(KILOBYTE)
     other = connected(limits).client(fetch(1))
@@ -129,7 +134,7 @@ def test_the_acknowledgements_of_a_share_fetch_do_not_wait_as_long_as_its_record
 
 
 @each_version
-def test_a_share_fetch_with_acknowledgements_does_not_wait(version):
+def test_a_share_fetch_with_acknowledgements_does_not_wait(version: int) -> None:
     """The locks of the records would end, and another consumer would get them again."""
     limits = engine(KILOBYTE)
     other = connected(limits).client(fetch(1))
@@ -142,17 +147,17 @@ def test_a_share_fetch_with_acknowledgements_does_not_wait(version):
 
 
 @each_version
-def test_within_the_quota_acknowledgements_change_nothing(version):
+def test_within_the_quota_acknowledgements_change_nothing(version: int) -> None:
     asked = share_fetch(version, max_bytes=1000, acknowledges=True)
     connected(engine(KILOBYTE)).client(asked).to_broker(asked)
 
 
-def test_a_response_without_records_is_not_withheld():
+def test_a_response_without_records_is_not_withheld() -> None:
     owing_much(engine(KILOBYTE)).broker(share_fetched(2)).to_client(share_fetched(2, throttle_ms=12_019))
 
 
 @each_version
-def test_of_a_large_response_nothing_is_left(version):
+def test_of_a_large_response_nothing_is_left(version: int) -> None:
     story = owing_much(engine(KILOBYTE))
     large = chunks(delivery(version, b"r" * (3 << 20)))
     story.broker(*large[:5]).to_client(share_fetched(version, 12_000)).broker(*large[5:]).to_client().muted(
@@ -162,7 +167,9 @@ def test_of_a_large_response_nothing_is_left(version):
 
 @each_version
 @pytest.mark.parametrize(("lock_seconds", "waits"), [(1.0, 0.25), (30.0, 7.5)])
-def test_records_can_be_acknowledged_before_their_locks_end(version, lock_seconds, waits):
+def test_records_can_be_acknowledged_before_their_locks_end(
+    version: int, lock_seconds: float, waits: float
+) -> None:
     """The response with records puts the bucket into a debt of 59 s."""
     got = delivery(version, b"r" * 60_000, lock_seconds=lock_seconds)
     story = (
@@ -181,14 +188,14 @@ def test_records_can_be_acknowledged_before_their_locks_end(version, lock_second
 
 
 @each_version
-def test_a_large_response_with_records_does_not_mute(version):
+def test_a_large_response_with_records_does_not_mute(version: int) -> None:
     whole = chunks(delivery(version, b"r" * (3 << 20)))
     story = connected(engine(KILOBYTE)).client(share_fetch(version)).broker(*whole)
     story.to_client(*whole).unmuted()
 
 
 @each_version
-def test_request_time_mutes_after_the_acknowledgements(version):
+def test_request_time_mutes_after_the_acknowledgements(version: int) -> None:
     got = delivery(version, b"r" * 700, lock_seconds=30.0)
     told = Playbook(new_relay(TENTH)).client(share_fetch(version)).to_broker(share_fetch(version))
     told.at(2.0).broker(got).to_client(got).unmuted()

@@ -39,7 +39,7 @@ def pass_on(relay: RelayDriver, parts: list[bytes]) -> tuple[bytes, int]:
     sizes=st.lists(st.integers(0, 300 * KIB), min_size=1, max_size=5),
     cuts=st.lists(st.integers(1, 500 * KIB), max_size=12),
 )
-def test_what_goes_past_the_relay_changes_nothing(version, sizes, cuts):
+def test_what_goes_past_the_relay_changes_nothing(version: int, sizes: list[int], cuts: list[int]) -> None:
     """Two responses, one behind the other, of several partitions each, in parts of any size."""
     response = fetch_response(version, b"")
     topic = response.responses[0]
@@ -59,7 +59,7 @@ def test_what_goes_past_the_relay_changes_nothing(version, sizes, cuts):
 
 
 @pytest.mark.parametrize("version", [11, 12, 18])
-def test_most_of_a_large_response_goes_past_the_relay(version):
+def test_most_of_a_large_response_goes_past_the_relay(version: int) -> None:
     frame = response_frame(fetch_response(version, bytes(MIB)))
     parts = parts_of(frame, list(range(100 * KIB, len(frame), 100 * KIB)))
     story = Playbook(new_relay()).client(fetch(1, version=version))
@@ -68,7 +68,7 @@ def test_most_of_a_large_response_goes_past_the_relay(version):
     assert beside >= 900 * KIB
 
 
-def test_endpoints_at_the_end_of_a_stream_are_taken_out():
+def test_endpoints_at_the_end_of_a_stream_are_taken_out() -> None:
     """Its length is on its way by then."""
     frame = response_frame(large_fetch_response(18))
     parts = parts_of(frame, list(range(100 * KIB, len(frame), 100 * KIB)))
@@ -78,7 +78,7 @@ def test_endpoints_at_the_end_of_a_stream_are_taken_out():
     assert passed == b"".join(through.relay.take_to_client())
 
 
-def test_a_response_streams_from_64_kib_on():
+def test_a_response_streams_from_64_kib_on() -> None:
     for size, streams in ((STREAM_BYTES, False), (STREAM_BYTES + 1, True)):
         frame = fetched(1, size - 4)
         assert len(frame) == size
@@ -86,27 +86,27 @@ def test_a_response_streams_from_64_kib_on():
         assert (b"".join(story.relay.take_to_client()) != b"") == streams
 
 
-def test_who_wants_to_see_the_partitions_gets_the_response_whole():
+def test_who_wants_to_see_the_partitions_gets_the_response_whole() -> None:
     frame = response_frame(fetch_response(12, bytes(500 * KIB)))
     story = Playbook(new_relay(traffic=Traffic(topic_partitions=True))).client(fetch(1, version=12))
     assert story.broker(frame[: 300 * KIB]).to_client().relay.forwardable == 0
     story.broker(frame[300 * KIB :]).to_client(frame)
 
 
-def test_a_bounded_response_comes_whole_so_that_its_batches_can_be_cut():
+def test_a_bounded_response_comes_whole_so_that_its_batches_can_be_cut() -> None:
     slow = new_relay({EVERYONE: {"consumer_byte_rate": MIB}})
     frame = fetched(1, 500 * KIB)
     story = Playbook(slow).client(fetch(1)).broker(frame[: 300 * KIB]).to_client()
     assert story.relay.forwardable == 0
 
 
-def test_other_responses_come_whole():
+def test_other_responses_come_whole() -> None:
     frame = responded(1, bytes(500 * KIB))
     story = Playbook(new_relay()).client(opaque(1)).broker(frame[: 300 * KIB]).to_client()
     assert story.relay.forwardable == 0
 
 
-def test_nothing_overtakes_a_delayed_response():
+def test_nothing_overtakes_a_delayed_response() -> None:
     """An old client's response waits, so what comes after it does as well."""
     slow = new_relay({EVERYONE: {"consumer_byte_rate": MIB}})
     request, frame = old_fetch(0, 1, {TOPIC: {0: 1}}), old_fetched(0, 1, {TOPIC: {0: bytes(3 * MIB)}})

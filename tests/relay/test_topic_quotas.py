@@ -29,7 +29,7 @@ from tests.support.messages.kio_messages import (
     response_frame,
     response_type,
 )
-from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine, new_relay
+from tests.support.stories.playbook import EVERYONE, START, Playbook, Quotas, drive, engine, new_relay
 
 MIB = 1 << 20
 IN, OUT = PRODUCER_BYTE_RATE.name, CONSUMER_BYTE_RATE.name
@@ -42,15 +42,20 @@ class Names(TopicNames):
 
     known = False
 
-    def look_up(self, topic_id):
+    def look_up(self, topic_id: bytes) -> str:
         return TOPIC if self.known and topic_id == TOPIC_ID.bytes else ""
 
 
-def story(resources=THOUSAND, **more):
-    return Playbook(new_relay(resources=resources, **more))
+def story(
+    resources: Resources = THOUSAND,
+    quotas: Quotas | None = None,
+    traffic: Traffic | None = None,
+    topic_names: TopicNames | None = None,
+) -> Playbook:
+    return Playbook(new_relay(quotas, traffic, resources=resources, topic_names=topic_names))
 
 
-def producing(sizes, version=9, correlation_id=1, topic=TOPIC):
+def producing(sizes: list[int], version: int = 9, correlation_id: int = 1, topic: str = TOPIC) -> bytes:
     """A request with so many bytes of records for the partitions from 0 on."""
     template = produce(correlation_id, version=min(version, 12), size=200)
     request = read_frame(request_type(0, min(version, 12)), template)
@@ -69,26 +74,26 @@ def producing(sizes, version=9, correlation_id=1, topic=TOPIC):
     return request_frame(schema(acks=1, timeout=request.timeout, topic_data=topics), correlation_id)
 
 
-def test_the_worst_partition_of_a_request_makes_its_client_wait():
+def test_the_worst_partition_of_a_request_makes_its_client_wait() -> None:
     request = producing([500, 3500, 1000])
     told = story().client(request).to_broker(request).muted(2.5)
     told.broker(produced(1, version=9)).to_client(produced(1, 2500, version=9)).at(2.5).unmuted()
 
 
-def test_all_partitions_of_a_topic_share_the_limit_of_the_topic():
+def test_all_partitions_of_a_topic_share_the_limit_of_the_topic() -> None:
     resources = Resources({TOPIC: {TOPIC_PRODUCER_BYTE_RATE.name: "1000"}})
     request = producing([500, 3500, 1000])
     told = story(resources).client(request).to_broker(request).muted(4.0)
     told.broker(produced(1, version=9)).to_client(produced(1, 4000, version=9)).at(4.0).unmuted()
 
 
-def test_the_longer_wait_of_partition_and_client_counts():
+def test_the_longer_wait_of_partition_and_client_counts() -> None:
     request = producing([2000])
     for rate, wait in ((500.0, (len(request) - 4 - 500) / 500), (5000.0, 1.0)):
         story(quotas={EVERYONE: {"producer_byte_rate": rate}}).client(request).to_broker(request).muted(wait)
 
 
-def test_other_topics_pass_and_nothing_is_counted_that_nobody_asked_for():
+def test_other_topics_pass_and_nothing_is_counted_that_nobody_asked_for() -> None:
     traffic = Traffic()
     request = producing([50_000])
     told = story(Resources({"another": {IN: "1000", OUT: "1000"}}), traffic=traffic)
@@ -97,7 +102,7 @@ def test_other_topics_pass_and_nothing_is_counted_that_nobody_asked_for():
     assert traffic.partitions == {}
 
 
-def test_a_topic_named_by_id_is_limited_as_soon_as_its_name_is_known():
+def test_a_topic_named_by_id_is_limited_as_soon_as_its_name_is_known() -> None:
     names = Names()
     request = producing([2000], version=13)
     told = story(topic_names=names).client(request).to_broker(request).unmuted()
@@ -105,14 +110,14 @@ def test_a_topic_named_by_id_is_limited_as_soon_as_its_name_is_known():
     told.client(request).to_broker(request).muted(1.0)
 
 
-def test_partitions_are_counted_by_name_once_it_is_known():
+def test_partitions_are_counted_by_name_once_it_is_known() -> None:
     names, traffic = Names(), Traffic(topic_partitions=True)
     names.known = True
     story(topic_names=names, traffic=traffic).client(producing([2000], version=13)).relay.end()
     assert list(traffic.partitions) == [(TOPIC, NO_ID, 0)]
 
 
-def test_a_consumer_waits_for_the_partitions_that_its_response_brought():
+def test_a_consumer_waits_for_the_partitions_that_its_response_brought() -> None:
     response = fetched_records(11, [record_batch(3000), record_batch(500)])
     told = story().client(fetch(1, max_bytes=200)).to_broker(fetch(1, max_bytes=200))
     told.broker(response).muted(2.0)
@@ -120,14 +125,14 @@ def test_a_consumer_waits_for_the_partitions_that_its_response_brought():
     assert message.throttle_time.total_seconds() == 2.0
 
 
-def test_what_a_response_may_bring_is_bounded_by_the_partitions_before():
+def test_what_a_response_may_bring_is_bounded_by_the_partitions_before() -> None:
     told = story().client(fetch(1)).to_broker(fetch(1, max_bytes=250))
     told.broker(fetched_records(11, [record_batch(600)])).unmuted()
     told.relay.take_to_client()
     told.client(fetch(2)).to_broker(fetch(2, max_bytes=400))
 
 
-def test_a_large_request_is_charged_as_it_passes():
+def test_a_large_request_is_charged_as_it_passes() -> None:
     traffic = Traffic()
     request = producing([MIB // 2] * 5)
     told = story(Resources({TOPIC: {IN: str(MIB // 4)}}), traffic=traffic)
@@ -140,7 +145,7 @@ def test_a_large_request_is_charged_as_it_passes():
     assert sum(bucket.throttled_requests for bucket in buckets) == 1
 
 
-def test_a_large_response_is_charged_as_it_passes():
+def test_a_large_response_is_charged_as_it_passes() -> None:
     message = fetch_response(11, record_batch(2 * MIB))
     (topic,) = message.responses
     second = replace(topic.partitions[0], partition_index=1, records=record_batch(MIB))
@@ -154,12 +159,12 @@ def test_a_large_response_is_charged_as_it_passes():
     assert {bucket.partition: bucket.tokens.measure(START) for bucket in buckets} == {0: -MIB, 1: 0.0}
 
 
-def test_without_a_limit_responses_pass():
+def test_without_a_limit_responses_pass() -> None:
     told = story(Resources({"another": {OUT: "1000"}})).client(fetch(1, max_bytes=10))
     told.broker(fetched(1, size=5000)).to_client(fetched(1, size=5000)).unmuted()
 
 
-def test_a_topic_that_is_named_like_an_internal_one_has_the_default_limit():
+def test_a_topic_that_is_named_like_an_internal_one_has_the_default_limit() -> None:
     everywhere = Resources({DEFAULT_RESOURCE: {IN: "1000"}}, proxy_topics=frozenset(["__quota_proxy_usage"]))
     for topic in ("__quota_proxy_mine", "__consumer_offsets2"):
         request = producing([3500], topic=topic)
@@ -181,7 +186,7 @@ def test_a_topic_that_is_named_like_an_internal_one_has_the_default_limit():
         ErrorCode.out_of_order_sequence_number,
     ],
 )
-def test_what_the_broker_does_not_append_leaves_the_limit_to_others(error_code):
+def test_what_the_broker_does_not_append_leaves_the_limit_to_others(error_code: ErrorCode) -> None:
     limits = engine({}, resources=THOUSAND)
     mallory, alice = (drive(limits, Ports(), Traffic(), principal=name) for name in ("mallory", "alice"))
     denied = read_frame(response_type(0, 9), produced(1, version=9))

@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS, NAMES_SECONDS
+from tests.support.present import present
 from tests.support.stories.fetching import ALL, COLD, HOT, NOTHING_NEW, OURS, THEIRS, Story, fetch, fetched
 from tests.support.stories.playbook import Playbook
 
@@ -12,7 +13,7 @@ TOLD_CLIENT = fetched(1, NOTHING_NEW, 13, session_id=THEIRS)
 
 
 @pytest.fixture
-def story():
+def story() -> Story:
     """The name of HOT is on its way; two of its partitions are omitted."""
     story = Story()
     story.names.hidden.add(HOT)
@@ -21,7 +22,7 @@ def story():
     return story
 
 
-def test_a_fetch_waits_for_a_name_and_is_then_omitted(story):
+def test_a_fetch_waits_for_a_name_and_is_then_omitted(story: Story) -> None:
     play = Playbook(story.relay)
     play.client(ASKED).to_broker().timer(LEAST_WAIT_SECONDS)
     play.at(5 * LEAST_WAIT_SECONDS).to_broker()
@@ -32,7 +33,7 @@ def test_a_fetch_waits_for_a_name_and_is_then_omitted(story):
     play.to_client(fetched(1, {}, 13, throttle_ms=8500))
 
 
-def test_it_waits_in_a_session_too(story):
+def test_it_waits_in_a_session_too(story: Story) -> None:
     play = Playbook(story.relay)
     story.names.hidden.clear()
     play.client(fetch(1, {(HOT, 2): 1}, 13, session=(0, 0))).to_broker(
@@ -49,14 +50,14 @@ def test_it_waits_in_a_session_too(story):
     play.to_broker(fetch(2, {(COLD, 0): 1}, 13, session=(OURS, 1), max_wait_ms=490))
 
 
-def test_it_does_not_wait_for_ever(story):
+def test_it_does_not_wait_for_ever(story: Story) -> None:
     play = Playbook(story.relay)
     play.client(ASKED)
     play.at(NAMES_SECONDS - 0.001).to_broker().at(NAMES_SECONDS)
     play.to_broker(fetch(1, ALL, 13, session=(0, 0), max_wait_ms=0))
 
 
-def test_a_name_that_the_cluster_does_not_know_is_not_waited_for(story):
+def test_a_name_that_the_cluster_does_not_know_is_not_waited_for(story: Story) -> None:
     """Omitted partitions are known as soon as the name is: no client has to open another session."""
     story.names.awaited.clear()
     play = Playbook(story.relay)
@@ -67,13 +68,13 @@ def test_a_name_that_the_cluster_does_not_know_is_not_waited_for(story):
     play.to_broker(fetch(2, {(COLD, 0): 31}, 13, session=(OURS, 1), forgotten=forgotten))
 
 
-def test_a_session_from_before_the_quota_that_names_an_unknown_topic_is_opened_anew(story):
+def test_a_session_from_before_the_quota_that_names_an_unknown_topic_is_opened_anew(story: Story) -> None:
     play = Playbook(story.relay)
     play.client(fetch(1, {(HOT, 0): 1}, 13, session=(OURS, 1)))
     play.to_broker().to_client(fetched(1, {}, 13, error_code=71))
 
 
-def test_a_follower_never_waits():
+def test_a_follower_never_waits() -> None:
     story = Story(between_brokers=True)
     story.names.hidden.add(HOT)
     story.names.awaited.add(HOT)
@@ -82,7 +83,7 @@ def test_a_follower_never_waits():
     play.client(asked).to_broker(asked)
 
 
-def test_a_name_that_becomes_known_in_a_session_makes_its_partitions_concern_the_quota():
+def test_a_name_that_becomes_known_in_a_session_makes_its_partitions_concern_the_quota() -> None:
     story = Story()
     play = Playbook(story.relay)
     play.client(fetch(1, {(HOT, 0): 1}, 13, session=(0, 0))).to_broker(
@@ -95,7 +96,7 @@ def test_a_name_that_becomes_known_in_a_session_makes_its_partitions_concern_the
         fetch(2, {(COLD, 0): 1}, 13, session=(OURS, 1))
     )
     story.names.hidden.clear()
-    (session,) = story.fetches._sessions.values()
+    (session,) = present(story.fetches)._sessions.values()
     assert len(session._unnamed) == 1
     play.broker(fetched(2, {}, 13, session_id=OURS)).to_client(fetched(2, {}, 13, session_id=THEIRS))
     play.client(fetch(3, {}, 13, session=(THEIRS, 2))).to_broker(fetch(3, {}, 13, session=(OURS, 2)))

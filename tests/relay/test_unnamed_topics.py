@@ -39,7 +39,7 @@ MIB = 1 << 20
 REJECTING = Resources({HOT: {RATE: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}})
 
 
-def codes(play):
+def codes(play: Playbook) -> dict[str, dict[int, ErrorCode]]:
     """Error codes by topic and partition."""
     return {
         TOPICS[topic.topic_id]: {each.index: each.error_code for each in topic.partition_responses}
@@ -47,7 +47,7 @@ def codes(play):
     }
 
 
-def test_a_request_waits_for_a_name_and_is_then_counted():
+def test_a_request_waits_for_a_name_and_is_then_counted() -> None:
     names = Names()
     play = told(names).client(request(1, {HOT: [3000]})).to_broker().timer(FIRST_LOOK_SECONDS).busy()
     assert play.relay.output.names_wanted
@@ -56,7 +56,7 @@ def test_a_request_waits_for_a_name_and_is_then_counted():
     play.at(FIRST_LOOK_SECONDS).to_broker(request(1, {HOT: [3000]})).muted(2.0 + FIRST_LOOK_SECONDS)
 
 
-def test_a_name_that_was_known_before_does_not_hide_those_that_the_request_has_waited_for():
+def test_a_name_that_was_known_before_does_not_hide_those_that_the_request_has_waited_for() -> None:
     names = Names(COLD)
     asked = request(1, {COLD: [10], HOT: [3000]})
     play = told(names).client(asked).to_broker()
@@ -64,14 +64,14 @@ def test_a_name_that_was_known_before_does_not_hide_those_that_the_request_has_w
     play.at(FIRST_LOOK_SECONDS).to_broker(asked).muted(2.0 + FIRST_LOOK_SECONDS)
 
 
-def test_requests_behind_it_wait_too_and_keep_their_order():
+def test_requests_behind_it_wait_too_and_keep_their_order() -> None:
     names = Names(COLD)
     play = told(names).client(request(1, {HOT: [10]}), request(2, {COLD: [10]})).to_broker()
     names.learn(HOT)
     play.at(1).to_broker(request(1, {HOT: [10]}), request(2, {COLD: [10]})).unmuted()
 
 
-def test_it_looks_less_and_less_often_and_gives_up_in_the_end():
+def test_it_looks_less_and_less_often_and_gives_up_in_the_end() -> None:
     play = told(Names()).client(request(1, {HOT: [10]}))
     looks = []
     while play.relay.next_timer > 0.0:
@@ -85,7 +85,7 @@ def test_it_looks_less_and_less_often_and_gives_up_in_the_end():
     assert codes(play) == {HOT: {0: UNKNOWN}}
 
 
-def test_partitions_of_an_unknown_topic_are_rejected_and_the_others_forwarded():
+def test_partitions_of_an_unknown_topic_are_rejected_and_the_others_forwarded() -> None:
     names = Names(COLD)
     play = told(names).client(request(1, {"made up": [10, 20], COLD: [30]})).to_broker()
     names.learn(HOT)
@@ -94,7 +94,7 @@ def test_partitions_of_an_unknown_topic_are_rejected_and_the_others_forwarded():
     play.idle()
 
 
-def test_the_error_is_that_of_a_broker():
+def test_the_error_is_that_of_a_broker() -> None:
     names = Names()
     play = told(names).client(request(1, {"made up": [10]}))
     names.learn()
@@ -103,7 +103,7 @@ def test_the_error_is_that_of_a_broker():
     assert (partition.error_code, partition.base_offset, partition.error_message) == (UNKNOWN, -1, None)
 
 
-def test_a_response_to_an_earlier_request_for_names_says_nothing():
+def test_a_response_to_an_earlier_request_for_names_says_nothing() -> None:
     names = Names()
     names.sent = 4
     play = told(names).client(request(1, {HOT: [10]}))
@@ -113,7 +113,7 @@ def test_a_response_to_an_earlier_request_for_names_says_nothing():
     play.at(2).to_broker(request(1, {HOT: [10]}))
 
 
-def test_what_is_rejected_is_charged_to_its_client_as_a_broker_does():
+def test_what_is_rejected_is_charged_to_its_client_as_a_broker_does() -> None:
     names = Names()
     limited = {EVERYONE: {"producer_byte_rate": 1000.0}}
     asked = request(1, {"made up": [5000]})
@@ -125,7 +125,7 @@ def test_what_is_rejected_is_charged_to_its_client_as_a_broker_does():
     play.muted(FIRST_LOOK_SECONDS + wait)
 
 
-def test_rejections_of_a_quota_and_of_an_unknown_topic_are_told_apart():
+def test_rejections_of_a_quota_and_of_an_unknown_topic_are_told_apart() -> None:
     names = Names(HOT)
     play = told(names, REJECTING).client(request(1, {HOT: [5000]})).to_broker(request(1, {HOT: [5000]}))
     play.broker(response(1, {HOT: [0]})).to_client(response(1, {HOT: [0]}))
@@ -141,7 +141,7 @@ def test_rejections_of_a_quota_and_of_an_unknown_topic_are_told_apart():
     assert (code, bool(message)) == (ErrorCode.not_enough_replicas, True)
 
 
-def test_bytes_that_a_quota_rejects_are_not_charged_though_all_others_are_of_an_unknown_topic():
+def test_bytes_that_a_quota_rejects_are_not_charged_though_all_others_are_of_an_unknown_topic() -> None:
     names = Names(HOT)
     limits = engine({EVERYONE: {"producer_byte_rate": 1e6}}, resources=REJECTING)
     play = Playbook(drive(limits, Ports(), Traffic(), topic_names=names)).client(request(1, {HOT: [5000]}))
@@ -155,7 +155,7 @@ def test_bytes_that_a_quota_rejects_are_not_charged_though_all_others_are_of_an_
     assert bucket.used == used + len(asked) - LENGTH_SIZE - 3000
 
 
-def test_without_responses_the_producer_loses_its_connection_as_at_a_broker():
+def test_without_responses_the_producer_loses_its_connection_as_at_a_broker() -> None:
     names = Names(COLD)
     play = told(names).client(request(1, {"made up": [10], COLD: [30]}, acks=0)).to_broker()
     names.learn()
@@ -163,7 +163,7 @@ def test_without_responses_the_producer_loses_its_connection_as_at_a_broker():
     play.fails_at(2, UNKNOWN_TOPIC, "id")
 
 
-def test_a_large_request_waits_too_and_is_charged():
+def test_a_large_request_waits_too_and_is_charged() -> None:
     names = Names()
     asked = request(1, {HOT: [MIB // 2] * 5})
     play = told(names, Resources({HOT: {RATE: str(MIB // 4)}}), traffic=Traffic())
@@ -174,7 +174,7 @@ def test_a_large_request_waits_too_and_is_charged():
     assert sorted(bucket.partition for bucket in buckets) == [0, 1, 2, 3, 4]
 
 
-def test_a_large_request_waits_where_its_unknown_topic_ends():
+def test_a_large_request_waits_where_its_unknown_topic_ends() -> None:
     names = Names(HOT)
     asked = request(1, {HOT: [10], COLD: [2 * MIB]})
     play = told(names).client(asked[: 2 * MIB]).client(asked[2 * MIB :])
@@ -186,7 +186,7 @@ def test_a_large_request_waits_where_its_unknown_topic_ends():
 
 
 @pytest.mark.parametrize("sizes", [{"made up": [MIB // 2] * 4}, {HOT: [10], "made up": [2 * MIB]}])
-def test_a_large_request_to_an_unknown_topic_ends_its_connection(sizes):
+def test_a_large_request_to_an_unknown_topic_ends_its_connection(sizes: dict[str, list[int]]) -> None:
     names = Names(HOT)
     asked = request(1, sizes)
     play = told(names).client(asked[: MIB + MIB // 4], asked[MIB + MIB // 4 :])
@@ -195,7 +195,7 @@ def test_a_large_request_to_an_unknown_topic_ends_its_connection(sizes):
     assert len(b"".join(play.relay.take_to_broker())) < len(asked)
 
 
-def test_a_large_request_that_is_buffered_is_rejected_in_part():
+def test_a_large_request_that_is_buffered_is_rejected_in_part() -> None:
     names = Names(COLD)
     asked = request(1, {"made up": [2 * MIB], COLD: [30]})
     play = told(names, REJECTING).client(asked[:MIB], asked[MIB:]).to_broker()
@@ -203,7 +203,7 @@ def test_a_large_request_that_is_buffered_is_rejected_in_part():
     play.at(0.1).to_broker(request(1, {COLD: [30]}))
 
 
-def test_a_buffered_request_keeps_its_shared_memory_while_it_waits():
+def test_a_buffered_request_keeps_its_shared_memory_while_it_waits() -> None:
     names = Names()
     asked = request(1, {HOT: [17 * MIB]})
     play = told(names, REJECTING).client(asked[: 2 * MIB]).client(asked[2 * MIB :]).to_broker()
@@ -215,7 +215,7 @@ def test_a_buffered_request_keeps_its_shared_memory_while_it_waits():
     assert codes(play) == {HOT: {0: UNKNOWN}}
 
 
-def test_a_small_request_that_is_rejected_leaves_an_earlier_request_its_memory():
+def test_a_small_request_that_is_rejected_leaves_an_earlier_request_its_memory() -> None:
     names = Names(HOT)
     large = request(1, {HOT: [17 * MIB]})
     play = told(names, REJECTING).client(large[: 2 * MIB]).client(large[2 * MIB :])
@@ -237,42 +237,42 @@ def test_a_small_request_that_is_rejected_leaves_an_earlier_request_its_memory()
         Resources({HOT: {BYTES_IN_THRESHOLD.name: "1000"}}),
     ],
 )
-def test_without_a_limit_by_topic_nothing_waits(resources):
+def test_without_a_limit_by_topic_nothing_waits(resources: Resources) -> None:
     asked = request(1, {HOT: [10]})
     told(Names(), resources).client(asked).to_broker(asked)
 
 
-def test_the_quota_of_a_broker_is_by_topic():
+def test_the_quota_of_a_broker_is_by_topic() -> None:
     resources = Resources(
         {HOT: {BYTES_IN_THRESHOLD.name: "1000"}}, {"-1": {TOTAL_BYTES_IN_THRESHOLD.name: "10"}}
     )
     told(Names(), resources).client(request(1, {HOT: [10]})).to_broker()
 
 
-def test_where_the_proxy_may_not_ask_requests_pass():
+def test_where_the_proxy_may_not_ask_requests_pass() -> None:
     names = Names()
     names.may_ask = False
     asked = request(1, {HOT: [10]})
     told(names).client(asked).to_broker(asked)
 
 
-def test_a_topic_that_the_proxy_may_not_describe_passes():
+def test_a_topic_that_the_proxy_may_not_describe_passes() -> None:
     asked = request(1, {"secret": [10]})
     told(Names()).client(asked).to_broker(asked)
 
 
-def test_observed_quotas_delay_nothing():
+def test_observed_quotas_delay_nothing() -> None:
     asked = request(1, {HOT: [10]})
     limits = engine({}, resources=LIMITED, mode=OBSERVE)
     Playbook(drive(limits, Ports(), Traffic(), topic_names=Names())).client(asked).to_broker(asked)
 
 
-def test_empty_partitions_and_requests_without_topics_do_not_wait():
+def test_empty_partitions_and_requests_without_topics_do_not_wait() -> None:
     for asked in (request(1, {}), request(1, {HOT: [0, 0]}), request(1, {UUID(int=0): [10]})):
         told(Names()).client(asked).to_broker(asked)
 
 
-def test_a_client_that_hangs_up_costs_nothing():
+def test_a_client_that_hangs_up_costs_nothing() -> None:
     play = told(Names()).client(request(1, {HOT: [10]}))
     play.relay.end()
     play.to_broker()

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Self
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.quota.limits.resources import NO_RESOURCES
-from proxy.quota.usage import UsageLedger
+from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from proxy.quota.usage import Usage, UsageLedger
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.wire.cursor import NO_PARTITION
@@ -27,56 +28,65 @@ from tests.support.messages.exchanges import (
     responded,
 )
 from tests.support.messages.kio_messages import Ports, response_frame
-from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine
+from tests.support.stories.playbook import EVERYONE, Playbook, Quotas, drive, engine
 
 MIB = 1 << 20
 NODE = 3
 PRODUCE, FETCH, API_VERSIONS, OPAQUE = 0, 1, 18, 42
 
+Place = tuple[int, str, int]
+"""API key, topic and partition."""
+
 
 class Counted:
     """A relay whose usage is taken now and then."""
 
-    def __init__(self, quotas=None, topic_partitions=False, resources=NO_RESOURCES):
+    def __init__(
+        self,
+        quotas: Quotas | None = None,
+        topic_partitions: bool = False,
+        resources: Resources = NO_RESOURCES,
+    ) -> None:
         self.ledger = UsageLedger()
         self.traffic = Traffic(topic_partitions, self.ledger)
         self.engine = engine(quotas or {}, resources=resources)
         own = frozenset((48,))
         self.relay = drive(self.engine, Ports(), self.traffic, intercepted_api_keys=own, node_id=NODE)
         self.story = Playbook(self.relay)
-        self.usages = []
+        self.usages: list[Usage] = []
 
-    def take(self):
+    def take(self) -> Self:
         """Close the interval."""
         for client in self.ledger.close_interval():
             self.usages.extend(client.take())
         return self
 
-    def by_client(self):
+    def by_client(self) -> dict[tuple[str, str], tuple[int, int]]:
         self.take()
-        bytes_in, bytes_out = Counter(), Counter()
+        bytes_in: Counter[tuple[str, str]] = Counter()
+        bytes_out: Counter[tuple[str, str]] = Counter()
         for usage in self.usages:
             assert usage.node_id == NODE
             bytes_in[usage.user, usage.client_id] += usage.tally.bytes_in
             bytes_out[usage.user, usage.client_id] += usage.tally.bytes_out
         return {key: (bytes_in[key], bytes_out[key]) for key in bytes_in}
 
-    def by_place(self):
+    def by_place(self) -> dict[Place, int]:
         self.take()
-        counted = Counter()
+        counted: Counter[Place] = Counter()
         for usage in self.usages:
             place = usage.api_key, usage.topic, usage.partition
             counted[place] += usage.tally.bytes_in + usage.tally.bytes_out
         return dict(counted)
 
-    def requests(self):
+    def requests(self) -> dict[int, int]:
         self.take()
-        counted = Counter()
+        counted: Counter[int] = Counter()
         for usage in self.usages:
             counted[usage.api_key] += usage.tally.requests
         return {api_key: count for api_key, count in counted.items() if count}
 
-    def adds_up(self):
+    def adds_up(self) -> None:
         used = {
             key: (value.bytes_in, value.bytes_out)
             for key, value in self.traffic.clients.items()
@@ -86,7 +96,7 @@ class Counted:
         assert self.requests() == {key: count for key, count in enumerate(self.traffic.requests) if count}
 
 
-def test_everything_is_counted_once():
+def test_everything_is_counted_once() -> None:
     counted = Counted()
     counted.story.client(
         api_versions(1)
@@ -102,7 +112,7 @@ def test_everything_is_counted_once():
     assert all(size > 0 for size in places.values())
 
 
-def test_records_are_their_partitions():
+def test_records_are_their_partitions() -> None:
     counted = Counted()
     response = fetch_response(4, bytes(700))
     response = response_frame(replace(response, responses=response.responses * 2), 2)
@@ -114,20 +124,20 @@ def test_records_are_their_partitions():
     assert 400 < places[PRODUCE, TOPIC, 0] < 500
 
 
-def test_partitions_of_the_metrics_stay_off():
+def test_partitions_of_the_metrics_stay_off() -> None:
     counted = Counted()
     counted.story.client(produce(1)).broker(produced(1))
     assert counted.traffic.partitions == {}
 
 
-def test_an_intercepted_request_is_counted_with_its_response():
+def test_an_intercepted_request_is_counted_with_its_response() -> None:
     counted = Counted()
     counted.story.client(opaque(1, 48)).own(responded(1))
     counted.adds_up()
     assert counted.requests() == {48: 1}
 
 
-def test_a_large_request_crosses_intervals():
+def test_a_large_request_crosses_intervals() -> None:
     counted = Counted()
     first, *more = chunks(produce(1, size=3 * MIB), MIB)
     counted.story.client(first)
@@ -142,7 +152,7 @@ def test_a_large_request_crosses_intervals():
 
 
 @pytest.mark.parametrize("size", [500, 3 * MIB], ids=["small", "cut through"])
-def test_rejected_records_are_their_clients_and_no_partitions(size):
+def test_rejected_records_are_their_clients_and_no_partitions(size: int) -> None:
     """They came; also when the response comes in another interval than the request."""
     counted = Counted()
     counted.story.client(*chunks(produce(1, size=size), MIB))
@@ -153,7 +163,7 @@ def test_rejected_records_are_their_clients_and_no_partitions(size):
     assert {place[1:] for place in counted.by_place()} == {("", NO_PARTITION)}
 
 
-def test_records_whose_response_has_not_come_are_their_partitions_at_the_end():
+def test_records_whose_response_has_not_come_are_their_partitions_at_the_end() -> None:
     counted = Counted()
     counted.story.client(produce(1, size=500))
     counted.take()
@@ -163,7 +173,7 @@ def test_records_whose_response_has_not_come_are_their_partitions_at_the_end():
     assert 400 < counted.by_place()[PRODUCE, TOPIC, 0] < 500
 
 
-def test_a_large_response_crosses_intervals():
+def test_a_large_response_crosses_intervals() -> None:
     counted = Counted()
     counted.story.client(fetch(1, version=4))
     for chunk in chunks(response_frame(fetch_response(4, bytes(3 * MIB)), 1), MIB):
@@ -175,7 +185,7 @@ def test_a_large_response_crosses_intervals():
 
 
 @pytest.mark.parametrize("partitions", [False, True])
-def test_large_frames_that_end_with_the_connection(partitions):
+def test_large_frames_that_end_with_the_connection(partitions: bool) -> None:
     counted = Counted(topic_partitions=partitions)
     counted.story.client(fetch(1, version=4) + produce(2, size=3 * MIB)[: 2 * MIB])
     counted.story.broker(response_frame(fetch_response(4, bytes(3 * MIB)), 1)[:MIB])
@@ -184,7 +194,7 @@ def test_large_frames_that_end_with_the_connection(partitions):
     counted.adds_up()
 
 
-def test_a_request_that_ends_the_connection():
+def test_a_request_that_ends_the_connection() -> None:
     counted = Counted()
     broken = produce(1, size=200)
     broken = broken[:-60] + b"\xff" * 60
@@ -194,7 +204,7 @@ def test_a_request_that_ends_the_connection():
     counted.adds_up()
 
 
-def test_waits_are_counted_as_the_buckets_do():
+def test_waits_are_counted_as_the_buckets_do() -> None:
     counted = Counted({EVERYONE: {"producer_byte_rate": 1000, "consumer_byte_rate": 1000}})
     counted.story.client(produce(1, size=3000)).broker(produced(1)).at(5)
     counted.story.client(fetch(2, version=4)).broker(response_frame(fetch_response(4, bytes(2500)), 2)).at(20)
@@ -208,7 +218,7 @@ def test_waits_are_counted_as_the_buckets_do():
         assert tally.throttle_seconds == pytest.approx(bucket.throttle_seconds)
 
 
-def test_what_is_rejected_is_counted_as_in_the_metrics():
+def test_what_is_rejected_is_counted_as_in_the_metrics() -> None:
     counted = Counted(resources=REJECTING, topic_partitions=True)
     over(counted.story)
     # A part of the first is rejected, and all of the second.
@@ -218,7 +228,7 @@ def test_what_is_rejected_is_counted_as_in_the_metrics():
     counted.relay.end()
     counted.adds_up()
     topics = counted.engine.rejections.topics
-    rejected = Counter()
+    rejected: Counter[tuple[str, int]] = Counter()
     for usage in counted.usages:
         rejected[usage.topic, usage.partition] += usage.tally.rejected_bytes
     assert {key: value for key, value in rejected.items() if value} == {(HOT, 0): 500}
@@ -233,10 +243,10 @@ def test_what_is_rejected_is_counted_as_in_the_metrics():
     assert sum(tally.throttle_seconds for tally in tallies) == pytest.approx(
         sum(bucket.throttle_seconds for bucket in buckets)
     )
-    by_topic = Counter()
+    by_topic: Counter[tuple[str, int]] = Counter()
     for (topic, _, partition), sizes in counted.traffic.partitions.items():
         by_topic[topic, partition] += sizes.bytes_in
-    used = Counter()
+    used: Counter[tuple[str, int]] = Counter()
     for usage in counted.usages:
         if usage.topic:
             used[usage.topic, usage.partition] += usage.tally.bytes_in
@@ -244,7 +254,7 @@ def test_what_is_rejected_is_counted_as_in_the_metrics():
 
 
 @pytest.mark.parametrize("cut", [70_000, 200_000])
-def test_responses_that_stream_past_the_relay(cut):
+def test_responses_that_stream_past_the_relay(cut: int) -> None:
     counted = Counted()
     frames = [response_frame(fetch_response(4, bytes(MIB)), number) for number in (1, 2)]
     counted.story.client(fetch(1, version=4) + fetch(2, version=4))
@@ -261,9 +271,10 @@ CLIENT_IDS = st.sampled_from(("one", "other", None))
 
 @settings(max_examples=60)
 @given(st.data())
-def test_any_traffic_adds_up(data):
+def test_any_traffic_adds_up(data: st.DataObject) -> None:
     counted = Counted({EVERYONE: {"producer_byte_rate": 10 * MIB}} if data.draw(st.booleans()) else None)
-    requests, responses = [], []
+    requests: list[bytes] = []
+    responses: list[bytes] = []
     for number in range(data.draw(st.integers(1, 5))):
         client_id = data.draw(CLIENT_IDS)
         if data.draw(st.booleans()):

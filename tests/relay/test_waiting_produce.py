@@ -1,7 +1,9 @@
 """The first Produce request of a connection waits until what its user owes is paid."""
 
+from typing import Any
 from uuid import UUID
 
+from proxy.quota.engine import QuotaEngine
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
@@ -13,18 +15,20 @@ from tests.support.messages.exchanges import produce, produced
 from tests.support.messages.kio_messages import Ports, framed
 from tests.support.messages.produce import produce_request
 from tests.support.stories.enforcement import enforcement
-from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine
+from tests.support.stories.playbook import EVERYONE, START, Playbook, RelayDriver, drive, engine
 
 LIMITED = {EVERYONE: {"producer_byte_rate": 1000.0}}
 
 
-def relays(*, principals=("ANONYMOUS", "ANONYMOUS"), **settings):
+def relays(
+    *, principals: tuple[str, ...] = ("ANONYMOUS", "ANONYMOUS"), **settings: Any
+) -> tuple[QuotaEngine, list[RelayDriver]]:
     """The drivers of connections under the same quotas, and the quotas."""
     limits = engine(LIMITED, max_throttle_seconds=100.0, **settings)
     return limits, [drive(limits, Ports(), Traffic(), principal=principal) for principal in principals]
 
 
-def test_a_new_connection_waits_for_the_debt_of_others_of_its_user():
+def test_a_new_connection_waits_for_the_debt_of_others_of_its_user() -> None:
     _, (first, second) = relays()
     Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000)).muted(5)
     story = Playbook(second).client(produce(1, size=2000)).to_broker().busy()
@@ -32,14 +36,14 @@ def test_a_new_connection_waits_for_the_debt_of_others_of_its_user():
     story.broker(produced(1)).at(6.9).muted(7)
 
 
-def test_a_connection_that_has_paid_its_part_goes_on():
+def test_a_connection_that_has_paid_its_part_goes_on() -> None:
     _, (first, second) = relays()
     one = Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
     one.broker(produced(1)).at(5).client(produce(2, size=200)).to_broker(produce(2, size=200))
     Playbook(second).at(5).client(produce(1, size=200)).to_broker()
 
 
-def test_a_request_whose_client_hangs_up_is_not_forwarded_and_costs_nothing():
+def test_a_request_whose_client_hangs_up_is_not_forwarded_and_costs_nothing() -> None:
     _, (first, second) = relays()
     one = Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
     story = Playbook(second).client(produce(1, size=50_000)).to_broker()
@@ -49,7 +53,7 @@ def test_a_request_whose_client_hangs_up_is_not_forwarded_and_costs_nothing():
     one.broker(produced(1)).at(5).unmuted()
 
 
-def test_a_limit_that_is_removed_frees_the_request():
+def test_a_limit_that_is_removed_frees_the_request() -> None:
     limits, (first, second) = relays()
     Playbook(first).client(produce(1, size=600_000)).to_broker(produce(1, size=600_000))
     story = Playbook(second).client(produce(1)).to_broker().at(1).to_broker()
@@ -57,20 +61,20 @@ def test_a_limit_that_is_removed_frees_the_request():
     story.at(2).to_broker(produce(1))
 
 
-def test_a_shutdown_does_not_forward_it():
+def test_a_shutdown_does_not_forward_it() -> None:
     _, (first, second) = relays()
     Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
     Playbook(second).client(produce(1)).to_broker().drain().to_broker()
     assert second.relay.awaited is None
 
 
-def test_observed_quotas_delay_nothing():
+def test_observed_quotas_delay_nothing() -> None:
     _, (first, second) = relays(mode=OBSERVE)
     Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
     Playbook(second).client(produce(1)).to_broker(produce(1))
 
 
-def test_without_responses_it_waits_as_well():
+def test_without_responses_it_waits_as_well() -> None:
     _, (first, second) = relays()
     Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
     story = Playbook(second).client(produce(1, acks=0) + produce(2, acks=0)).to_broker()
@@ -78,7 +82,7 @@ def test_without_responses_it_waits_as_well():
     story.at(5.01).to_broker(produce(1, acks=0))
 
 
-def test_a_request_that_does_not_parse_behind_the_wait_ends_its_connection():
+def test_a_request_that_does_not_parse_behind_the_wait_ends_its_connection() -> None:
     """The name of its third topic is longer than what is kept of a request that is cut through."""
     limits = engine({}, resources=Resources({"hot": {"producer.byte.rate": "1000"}}))
     first, second = (drive(limits, Ports(), Traffic()) for _ in range(2))
