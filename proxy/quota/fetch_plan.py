@@ -20,55 +20,26 @@ another, and no timer fires more often than a limit has to be checked.
 
 from typing import Final, final
 
-from proxy.quota.measure.fetch_queue import FetchQueue, Ticket
 from proxy.wire.fetch_request import NO_BOUND, PartitionKey
 from proxy.wire.fetch_rewrite import Watermarks
 
 NO_KEY: Final[PartitionKey] = (b"", -1)
 
 
-class ItemState:
-    """What a quota keeps of a partition from plan to plan. The quota subclasses it."""
-
-
-@final
 class FetchItem:
-    """A partition that a quota may omit. It lives as long as the partition is in its session."""
+    """A partition that a quota may omit: a ConsumerItem or a FollowerItem. It lives as long as the partition
+    is in its session.
+    """
 
-    __slots__ = (
-        "bound",
-        "fetch_offset",
-        "key",
-        "marks",
-        "max_bytes",
-        "omitted",
-        "partition",
-        "replica_id",
-        "state",
-        "tickets",
-        "topic",
-    )
+    __slots__ = ("bound", "fetch_offset", "key", "marks", "max_bytes", "omitted", "partition", "topic")
 
-    def __init__(
-        self,
-        topic: str,
-        partition: int,
-        replica_id: int,
-        marks: Watermarks,
-        key: PartitionKey = NO_KEY,
-    ) -> None:
+    def __init__(self, topic: str, partition: int, marks: Watermarks, key: PartitionKey) -> None:
         self.key: Final = key
         """The partition as the session names it."""
         self.topic: Final = topic
         self.partition: Final = partition
-        self.replica_id: Final = replica_id
-        """The follower's node id; -1 for a consumer."""
         self.marks: Final = marks
         """What the broker last reported about the partition on this connection."""
-        self.state: ItemState | None = None
-        """For a follower: what the replication quota knows of the replica, so that plans need no look-up."""
-        self.tickets: dict[FetchQueue, Ticket] | None = None
-        """For a consumer: by bucket, its place in the queue, or the reservation of the last plan."""
         self.fetch_offset = 0
         """The offset that the client fetches next."""
         self.max_bytes = 0
@@ -78,43 +49,25 @@ class FetchItem:
         self.bound = NO_BOUND
         """The partition_max_bytes in the request to the broker; NO_BOUND for the client's own value."""
 
-    def ticket(self, queue: FetchQueue) -> Ticket | None:
-        """The place or reservation in the queue of a bucket."""
-        return None if self.tickets is None else self.tickets.get(queue)
-
-    def set_ticket(self, queue: FetchQueue, ticket: Ticket) -> None:
-        """Keep a place or a reservation until the next plan."""
-        if self.tickets is None:
-            self.tickets = {}
-        self.tickets[queue] = ticket
-
-    def take_tickets(self, earlier: "FetchItem") -> None:
-        """Continue in the places of the same partition in an earlier fetch."""
-        self.tickets = earlier.tickets
-        earlier.tickets = None
-
-    def end(self) -> None:
-        """Note that the partition is not fetched any more."""
-        if self.tickets is not None:
-            for queue, ticket in self.tickets.items():
-                queue.end(ticket)
+    @final
+    def decide_anew(self) -> None:
+        """Forget what earlier plans have decided."""
+        self.omitted = False
+        self.bound = NO_BOUND
 
 
 class FetchPlan:
-    """The plan of one fetch. A new one is created each time that the quotas are asked about the fetch."""
+    """What the plans of consumers' and of followers' fetches share. A new plan is created each time that the
+    quotas are asked about a fetch.
+    """
 
-    def __init__(self, items: list[FetchItem]) -> None:
-        self.items: Final = items
-        """The items that the plan is about, none of which it omits or bounds yet. Read-only."""
+    def __init__(self) -> None:
         self.bounded: Final[list[FetchItem]] = []
         """The items with a bound. Some may be omitted after all."""
         self.omitted = 0
         """The number of omitted items."""
         self.ask_again_at = 0.0
         """When to ask the quotas again; 0.0: not before the client's next fetch."""
-        for item in items:
-            item.omitted = False
-            item.bound = NO_BOUND
 
     @final
     def omit(self, item: FetchItem, ask_again_at: float) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import FollowerPlan, SessionState
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.wire.api_keys import FETCH
@@ -63,10 +62,10 @@ class World:
         self.now = START
         self.brokers = quotas(throttled(2_000.0, 2_000.0, topics={TOPIC: LISTS}), LEADERS)
         self.who = {leader: Identity("ANONYMOUS", "", "127.0.0.1") for leader in LEADERS}
-        self.items: dict[int, dict[int, FetchItem]] = {leader: {} for leader in LEADERS}
-        self.changed: dict[int, set[FetchItem]] = {leader: set() for leader in LEADERS}
+        self.items: dict[int, dict[int, FollowerItem]] = {leader: {} for leader in LEADERS}
+        self.changed: dict[int, set[FollowerItem]] = {leader: set() for leader in LEADERS}
         """Of each leader's session: the items about which something has changed since the last plan."""
-        self.dropped: dict[int, list[FetchItem]] = {leader: [] for leader in LEADERS}
+        self.dropped: dict[int, list[FollowerItem]] = {leader: [] for leader in LEADERS}
         self.states: dict[int, SessionState | None] = dict.fromkeys(LEADERS)
         self.ends = dict.fromkeys(PARTITIONS, 100)
         self.offsets = dict.fromkeys(PARTITIONS, 0)
@@ -81,7 +80,7 @@ class World:
     def add(self, leader: int, partition: int) -> None:
         """The session with a leader has the partition, even if that with another one has it as well."""
         self._remove(leader, partition)
-        item = FetchItem(TOPIC, partition, FOLLOWER, Watermarks())
+        item = FollowerItem(TOPIC, partition, FOLLOWER, Watermarks())
         item.max_bytes = 1 << 20
         self.items[leader][partition] = item
         self.changed[leader].add(item)

@@ -10,7 +10,6 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.throttled_replicas import METADATA_TOPIC
 from proxy.quota.verdict import ALLOW, Verdict
@@ -59,9 +58,10 @@ class Watching(Omitting):
         self.told = seen
         self.item_api_keys = (1,)
 
-    def plan(self, plan: FetchPlan, items: list[FetchItem], now: float) -> None:
-        self.told.planned += {item.replica_id for item in items}
-        super().plan(plan, items, now)
+    def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
+        if replica_id not in self.told.planned:
+            self.told.planned.append(replica_id)
+        return super().may_omit(topic, partition, replica_id, who)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         self.told.charged.append((request.replica_id, sum(item.size for item in response.items)))

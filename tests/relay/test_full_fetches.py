@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.quota.consumer_plan import ConsumerPlan
+from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.measure.fetch_queue import FetchQueue
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch import plan_turns
-from proxy.relay.fetch.plan_turns import PlanTurns
-from proxy.relay.fetch.sessions import MAX_PARTITIONS, PAUSE_SECONDS_PER_PARTITION, SESSION_MASK
+from proxy.relay.fetch.plan_turns import PAUSE_SECONDS_PER_PARTITION, PlanTurns
+from proxy.relay.fetch.sessions import MAX_PARTITIONS, SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.wire.edit import i32, uvarint
 from proxy.wire.frames import CUT_THROUGH_BYTES
@@ -261,6 +261,11 @@ def test_the_next_fetch_of_a_client_without_sessions_has_what_the_last_one_has_r
     play.client(fetch(1, ALL)).to_broker(fetch(1, ALL))
     queue = FetchQueue()
     ticket = queue.newcomer()
-    story.quota.items[0].set_ticket(queue, ticket)
+    first = story.quota.items[0]
+    assert isinstance(first, ConsumerItem)
+    first.set_ticket(queue, ticket)
     play.broker(fetched(1, NOTHING_NEW)).client(fetch(2, ALL))
-    assert story.quota.items[0].ticket(queue) is ticket
+    second = story.quota.items[0]
+    assert isinstance(second, ConsumerItem)
+    assert second is not first
+    assert second.ticket(queue) is ticket

@@ -7,8 +7,7 @@ of throttled replicas may wait meanwhile. A plan of all of them would take milli
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import FollowerPlan, SessionState
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.wire.fetch_request import PartitionKey
 
@@ -20,20 +19,20 @@ class FollowerPlans:
     def __init__(self) -> None:
         self.decided: Final[dict[PartitionKey, None]] = {}
         """The partitions about which plans have decided since the last request to the broker."""
-        self._changed: Final[dict[FetchItem, None]] = {}
+        self._changed: Final[dict[FollowerItem, None]] = {}
         """The items about which something has changed since the last plan: new ones, those that a request of
         the follower names, and those about which the broker has reported something.
         """
-        self._dropped: Final[list[FetchItem]] = []
+        self._dropped: Final[list[FollowerItem]] = []
         """The items that the session no longer has since the last plan."""
         self._state: SessionState | None = None
         """What the quotas keep of the session, from the last plan; None before the first."""
 
-    def note(self, item: FetchItem) -> None:
+    def note(self, item: FollowerItem) -> None:
         """Note that something about an item has changed."""
         self._changed[item] = None
 
-    def drop(self, item: FetchItem) -> None:
+    def drop(self, item: FollowerItem) -> None:
         """Note that the session no longer has an item."""
         self._changed.pop(item, None)
         self.decided.pop(item.key, None)

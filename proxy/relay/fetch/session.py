@@ -12,34 +12,29 @@ therefore have separate epochs.
 A request that opens a session, or that is outside of any session, names all its partitions, and the response
 must have each of them. The relay omits a partition from such a request only if the broker has reported its
 watermarks before. The response then has the partition with these watermarks and without records, so the relay
-never invents a high watermark. The watermarks that a broker reports to one consumer are valid for all
-(KnownWatermarks). If none are known, a consumer's fetch waits: a request for the partition would return a
-batch of it, whatever its partition_max_bytes. A follower's watermarks must come from the same connection and
-leader epoch; otherwise its partition is requested with a partition_max_bytes of 0.
+never invents a high watermark.
 
-A follower's replica is in sync depending on its high watermark. If a follower's partition is omitted before
-its first watermark is known, the relay therefore requests it in the same way inside a session. The broker
-responds to such a probe at once, so a replica that turns out to be in sync does not wait.
+What happens to partitions whose watermarks are unknown differs for consumers (ConsumerFetchSession) and
+followers (FollowerFetchSession), as do the plans.
 """
 
-from typing import Final, final
+from typing import Final
 
-from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
-from proxy.relay.fetch.follower_plans import FollowerPlans
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.partition import SessionPartition
 from proxy.wire.edit import i32
 from proxy.wire.fetch_request import MAX_EPOCH, NO_BOUND, FetchEntry, FetchRequest, PartitionKey, write_topics
-from proxy.wire.fetch_rewrite import UNKNOWN, FetchRewrite, Watermarks, empty_partition, write_partitions
+from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks, empty_partition, write_partitions
 from proxy.wire.known_watermarks import Offsets
 
 
-@final
 class FetchSession:
-    """A client's session, or a request outside of any session, for as long as the request exists."""
+    """What the sessions of consumers and followers share. A session is a client's session, or a request
+    outside of any session, for as long as the request exists.
+    """
 
     def __init__(
         self, engine: QuotaEngine, topics: OmittablePartitions, who: Identity, version: int, replica_id: int
@@ -49,7 +44,7 @@ class FetchSession:
         self._who: Final = who
         self.version: Final = version
         self.replica_id: Final = replica_id
-        """The follower's node id; -1 for a consumer."""
+        """The follower's node id; negative for a consumer."""
         self.client_id = 0
         """The session's id at the client, and at the broker."""
         self.broker_id = 0
@@ -63,27 +58,63 @@ class FetchSession:
         """
         self._partitions: Final[dict[PartitionKey, SessionPartition]] = {}
         self._candidates: Final[dict[PartitionKey, SessionPartition]] = {}
-        """The partitions that a quota may omit."""
+        """The partitions that a quota may omit. Each has an item."""
         self._unnamed: Final[dict[PartitionKey, SessionPartition]] = {}
         """The partitions whose topic names are not known yet, so that no quota could be asked."""
         self._changed: Final[dict[PartitionKey, SessionPartition]] = {}
         """The partitions of which the broker's session has no entry, or an old one; without those that it
         lacks because they are omitted.
         """
-        self._plans: Final = FollowerPlans() if replica_id >= 0 else None
         self._forgotten: Final[dict[PartitionKey, None]] = {}
         """In order, the partitions that the broker's session has and the client's session no longer has."""
         self.watched: Final[dict[bytes, dict[int, Watermarks]]] = {}
         """The watermarks of the candidates, and of all partitions that a follower fetches; see FetchRewrite.
         """
-        self.unknown = 0
-        """Number of a consumer's omitted partitions without known watermarks."""
-        self.probes = 0
-        """Number of omitted partitions whose watermarks the last request asks the broker for."""
         self._generation = engine.generation
         """QuotaEngine.generation for which the partitions are classified."""
-        self._turn = 0
-        """The index of the candidate with which a consumer's next plan begins."""
+
+    # What differs for consumers and followers
+
+    def plan(self, now: float, answer_at: float) -> FetchPlan:
+        """Ask the quotas which partitions to omit from a fetch, which has its response by `answer_at`."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Give up what the quotas keep for the session, because it is over."""
+
+    def reported(self, topic: bytes, number: int) -> None:
+        """Note that the broker has reported something about a partition."""
+
+    def _new_item(self, topic: str, key: PartitionKey, marks: Watermarks) -> FetchItem:
+        """Return the item of a partition that a quota may omit."""
+        raise NotImplementedError
+
+    def _note(self, item: FetchItem) -> None:
+        """Note that something about an item has changed."""
+
+    def _drop(self, key: PartitionKey, partition: SessionPartition) -> None:
+        """Remove a candidate."""
+        del self._candidates[key]
+
+    def _decided(self) -> list[SessionPartition]:
+        """The candidates about which plans have decided since the last request to the broker."""
+        raise NotImplementedError
+
+    def _requests_marks(self, partition: SessionPartition) -> bool:
+        """Whether an incremental request names an omitted partition, for its watermarks."""
+        return False
+
+    def _requests_unknown(self, partition: SessionPartition) -> bool:
+        """Whether a full request names an omitted partition whose watermarks are unknown."""
+        raise NotImplementedError
+
+    def _offsets(self, item: FetchItem, entry: FetchEntry) -> Offsets | None:
+        """The watermarks for a partition without records; None if they are unknown."""
+        return item.marks.offsets
+
+    def _told(self) -> None:
+        """Note that the request brings the broker's session in line with the last plan."""
+        self._changed.clear()
 
     # What the client says
 
@@ -98,12 +129,7 @@ class FetchSession:
                 if key in self._forgotten:
                     del self._forgotten[key]
                     partition.at_broker = True
-                marks = None if known is None else known.marks(key)
-                if self.replica_id >= 0:
-                    self._watch(key, partition, marks)
-                self._classify(key, partition, marks)
-                if known is not None:
-                    known.hand_over(key, partition)
+                self._classify(key, partition, None if known is None else known.marks(key))
             else:
                 partition.entry = entry
             item = partition.item
@@ -115,18 +141,6 @@ class FetchSession:
         for key in request.forgotten:
             self._forget(key)
 
-    def hand_over(self, key: PartitionKey, partition: SessionPartition) -> None:
-        """Give the reservations of this request's partitions to the client's next request."""
-        earlier = self._partitions.get(key)
-        if earlier is not None and earlier.item is not None and partition.item is not None:
-            partition.item.take_tickets(earlier.item)
-
-    def end(self) -> None:
-        """Give up the places of its partitions in queues, because the session is over."""
-        for partition in self._candidates.values():
-            if partition.item is not None:
-                partition.item.end()
-
     def _forget(self, key: PartitionKey) -> None:
         partition = self._partitions.pop(key, None)
         if partition is None:
@@ -136,41 +150,13 @@ class FetchSession:
         self._changed.pop(key, None)
         self._unnamed.pop(key, None)
         if partition.item is not None:
-            partition.item.end()
-            self._drop(key, partition.item)
+            self._drop(key, partition)
         self._unwatch(key)
-
-    def _note(self, item: FetchItem) -> None:
-        """Note that something about an item has changed."""
-        if self._plans is not None:
-            self._plans.note(item)
-
-    def _drop(self, key: PartitionKey, item: FetchItem) -> None:
-        """Remove a candidate."""
-        del self._candidates[key]
-        if self._plans is not None:
-            self._plans.drop(item)
-
-    def reported(self, topic: bytes, number: int) -> None:
-        """Note that the broker has reported something about a partition."""
-        if self._plans is not None and self._candidates:
-            partition = self._candidates.get((topic, number))
-            if partition is not None and partition.item is not None:
-                self._plans.note(partition.item)
 
     @property
     def size(self) -> int:
         """The number of partitions that the client fetches."""
         return len(self._partitions)
-
-    def lag(self) -> int:
-        """The number of messages that the client lacks, by the broker's reports; 0 for a consumer."""
-        lag = 0
-        for partition in self._partitions.values():
-            marks = partition.marks
-            if marks is not None:
-                lag += max(marks.high_watermark - partition.entry.fetch_offset, 0)
-        return lag
 
     def marks(self, key: PartitionKey) -> Watermarks | None:
         """The watermarks of a partition that the broker has reported, if a plan needed them."""
@@ -202,12 +188,7 @@ class FetchSession:
         if topic is None:
             self._unnamed[key] = partition
         elif topic:
-            watched = self._watch(key, partition, marks)
-            if self.replica_id < 0:
-                watched.known = self._engine.known_watermarks
-                watched.topic = topic
-                watched.partition = key[1]
-            item = FetchItem(topic, key[1], self.replica_id, watched, key)
+            item = self._new_item(topic, key, self._watch(key, partition, marks))
             item.fetch_offset = partition.entry.fetch_offset
             item.max_bytes = partition.entry.max_bytes
             partition.item = item
@@ -225,64 +206,21 @@ class FetchSession:
             return
         self._generation = self._engine.generation
         for key, partition in self._partitions.items():
-            item = partition.item
             if key in self._unnamed:
                 continue
-            if item is None:
+            if partition.item is None:
                 self._classify(key, partition, None)
             elif not self._topics.find(key, self.version, self.replica_id, self._who):
-                self._drop(key, item)
+                self._drop(key, partition)
                 partition.item = None
-                if self.replica_id < 0:
-                    partition.marks = None
-                    self._unwatch(key)
                 if partition.most != NO_BOUND or not partition.at_broker:
                     self._changed[key] = partition
 
-    def awaits_names(self) -> bool:
-        """Whether topic names that a quota needs have been requested."""
-        return any(self._topics.awaits(key) for key in self._unnamed)
-
     # Requests to the broker
-
-    @property
-    def planned(self) -> int:
-        """The number of partitions that a quota may omit: a consumer's plan has all of them."""
-        return len(self._candidates)
-
-    def plan(self, now: float, answer_at: float) -> FetchPlan:
-        """Ask the quotas which partitions to omit from a fetch, which has its response by `answer_at`."""
-        self._reclassify()
-        if self._plans is not None:
-            any_items = len(self._candidates) > 0
-            return self._plans.plan(self._engine, self._who, now, any_items=any_items)
-        items = [partition.item for partition in self._candidates.values() if partition.item is not None]
-        turn = self._turn % len(items) if items else 0
-        plan = ConsumerPlan(items[turn:] + items[:turn], answer_at)
-        if items:
-            self._engine.plan_consumer_fetch(plan, self._who, now)
-        if plan.omitted:
-            self._turn = turn + plan.served()
-        return plan
-
-    def _decided(self) -> list[SessionPartition]:
-        """The candidates about which plans have decided since the last request to the broker."""
-        if self._plans is None:
-            return list(self._candidates.values())
-        return [self._candidates[key] for key in self._plans.decided]
 
     def nothing_left(self, plan: FetchPlan) -> bool:
         """Whether the plan omits all partitions of the client, and no watermarks have to be requested."""
-        if plan.omitted == 0 or len(self._partitions) != plan.omitted:
-            return False
-        return self._plans is None or not any(self._lacks_marks(each) for each in self._decided())
-
-    def _lacks_marks(self, partition: SessionPartition) -> bool:
-        """Whether an omitted partition is a follower's, and its watermarks have to be requested."""
-        item = partition.item
-        if item is None or self.replica_id < 0 or item.marks.high_watermark != UNKNOWN:
-            return False
-        return not partition.probed
+        return plan.omitted > 0 and len(self._partitions) == plan.omitted
 
     def incremental(self) -> bytes:
         """Return the topics and forgotten_topics_data of a request that brings the broker's session in line
@@ -290,7 +228,6 @@ class FetchSession:
         """
         entries: dict[bytes, list[bytes]] = {}
         forgotten: dict[bytes, list[bytes]] = {}
-        self.probes = 0
         for partition in self._decided():
             item = partition.item
             if item is None or item.key in self._changed:
@@ -313,40 +250,20 @@ class FetchSession:
         forgotten: dict[bytes, list[bytes]],
     ) -> None:
         """Add a partition to a request: its entry, or that the broker's session no longer has it."""
-        if not partition.omitted:
-            entries.setdefault(key[0], []).append(partition.raw(self.version))
-        elif self._lacks_marks(partition):
-            self._probe(partition)
+        if not partition.omitted or self._requests_marks(partition):
             entries.setdefault(key[0], []).append(partition.raw(self.version))
         elif partition.at_broker:
             partition.at_broker = False
             forgotten.setdefault(key[0], []).append(i32(key[1]))
 
-    def _probe(self, partition: SessionPartition) -> None:
-        """Count a partition whose watermarks the request asks for. The next plan decides about it anew, even
-        if the broker does not report them.
-        """
-        self.probes += 1
-        if partition.item is not None:
-            self._note(partition.item)
-
-    def _told(self) -> None:
-        """Note that the request brings the broker's session in line with the last plan."""
-        self._changed.clear()
-        if self._plans is not None:
-            self._plans.decided.clear()
-
     def full(self, rewrite: FetchRewrite) -> bytes | None:
-        """Return the topics of a request that names all partitions that the last plan includes, and those of
-        a follower whose watermarks have to be requested. Omitted partitions are added to `rewrite`.
+        """Return the topics of a request that names all partitions that the last plan includes. Omitted
+        partitions are added to `rewrite`.
 
-        None if there is nothing to request although the client fetches partitions, or if the watermarks of a
-        consumer's omitted partition are unknown.
+        None if there is nothing to request although the client fetches partitions.
         """
         entries: dict[bytes, list[bytes]] = {}
         added: dict[bytes, list[bytes]] = {}
-        self.probes = 0
-        self.unknown = 0
         self._told()
         for key, partition in self._partitions.items():
             item = partition.item
@@ -356,23 +273,11 @@ class FetchSession:
             if offsets is not None:
                 partition.at_broker = False
                 added.setdefault(key[0], []).append(empty_partition(self.version, key[1], offsets))
-            elif self.replica_id < 0 and partition.omitted:
-                self.unknown += 1
-            else:
-                if partition.omitted:
-                    self._probe(partition)
+            elif not partition.omitted or self._requests_unknown(partition):
                 entries.setdefault(key[0], []).append(partition.raw(self.version))
         rewrite.added_topics = len(added)
         rewrite.added = write_partitions(self.version, added)
-        if self.unknown > 0:
-            return None
         return write_topics(self.version, entries, {}) if entries or not added else None
-
-    def _offsets(self, item: FetchItem, entry: FetchEntry) -> Offsets | None:
-        """The watermarks for a partition without records. A follower's must belong to its leader epoch."""
-        if self.replica_id >= 0 and item.marks.leader_epoch != entry.leader_epoch:
-            return None
-        return item.marks.offsets
 
     def next_broker_epoch(self) -> int:
         """The epoch of the next request to the broker."""

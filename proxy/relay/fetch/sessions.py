@@ -18,9 +18,11 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.relay.exchange import Exchange
+from proxy.relay.fetch.consumer_session import ConsumerFetchSession
+from proxy.relay.fetch.follower_session import FollowerFetchSession
 from proxy.relay.fetch.free_sessions import MAX_SESSIONS, FreeSession, FreeSessions
 from proxy.relay.fetch.omittable import OmittablePartitions
-from proxy.relay.fetch.plan_turns import PlanTurns
+from proxy.relay.fetch.plan_turns import ConnectionTurns, PlanTurns
 from proxy.relay.fetch.session import FetchSession
 from proxy.relay.id_budget import IdBudget
 from proxy.wire.apis.api_01_fetch import after_bounds
@@ -51,11 +53,6 @@ all other connections wait; Kafka advises against a broker with more than 4,000 
 """
 LEAST_WAIT_SECONDS: Final = 0.01
 """A fetch that waits asks the quotas at most this often, even if they name shorter waits."""
-PAUSE_SECONDS_PER_PARTITION: Final = 20e-6
-"""A consumer's plan takes about a microsecond for each partition that quotas may omit. The next plan of the
-connection therefore waits for this time per partition, if that is LEAST_WAIT_SECONDS or more. PlanTurns
-bounds the plans of all connections of a client.
-"""
 NAMES_SECONDS: Final = 0.5
 """The longest time for which a consumer's fetch waits for topic names."""
 
@@ -146,13 +143,7 @@ class FetchSessions:
         """The sessions by the client's session id."""
         self._last: FetchSession | None = None
         """The partitions of the last full request: clients without sessions send only full requests."""
-        self._plan_at = 0.0
-        """The earliest time of the next plan for a consumer."""
-        self._turns: Final = turns
-        self._turn: tuple[float, Identity, int] | None = None
-        """The turn that the connection has taken and not used: when it is, of which client, and for how many
-        partitions.
-        """
+        self._turns: Final = ConnectionTurns(turns)
 
     @property
     def needed(self) -> bool:
@@ -163,7 +154,7 @@ class FetchSessions:
     def follower(self) -> tuple[int, int] | None:
         """The node id of the follower at the client's end, and the number of messages that it lacks."""
         last = self._last
-        return None if last is None or last.replica_id < 0 else (last.replica_id, last.lag())
+        return (last.replica_id, last.lag()) if isinstance(last, FollowerFetchSession) else None
 
     def open(self, session: FetchSession) -> None:
         """Add a session that the broker has opened."""
@@ -181,9 +172,7 @@ class FetchSessions:
             session.end()
         if self._last is not None:
             self._last.end()
-        if self._turn is not None:
-            self._turns.give_back(self._turn[1], self._turn[2])
-            self._turn = None
+        self._turns.end()
 
     def close(self, client_id: int) -> FetchSession | None:
         """Remove and return a session that is over, by the client's id; None if it is not one of these."""
@@ -245,7 +234,7 @@ class FetchSessions:
         follower = view.replica_id >= 0
         if before is None and not follower and not self._topics.concern(request, view, who):
             return False
-        session = FetchSession(self._engine, self._topics, who, request.version, view.replica_id)
+        session = self._new_session(who, request.version, view.replica_id)
         known = last if last is not None and last.version == request.version else None
         session.update(request, known if before is None else before)
         for earlier in (before, last):
@@ -264,24 +253,22 @@ class FetchSessions:
         self._last = session
         return True
 
+    def _new_session(self, who: Identity, version: int, replica_id: int) -> FetchSession:
+        if replica_id < 0:
+            return ConsumerFetchSession(self._engine, self._topics, who, version, replica_id)
+        return FollowerFetchSession(self._engine, self._topics, who, version, replica_id)
+
     def go_on(self, fetch: GatedFetch, now: float) -> int:
         """Decide what happens to a request: FORWARD, WAIT or ANSWER."""
         session = fetch.session
         if session is None:
             return ANSWER
         # A follower never waits: its topic is not throttled until the name is known.
-        if session.replica_id < 0 and now < fetch.names_by and session.awaits_names():
-            fetch.wake_at = min(now + LEAST_WAIT_SECONDS, fetch.names_by)
+        consumer = session if isinstance(session, ConsumerFetchSession) else None
+        if consumer is not None and self._plans_later(fetch, consumer, now):
             return WAIT
-        if session.replica_id < 0:
-            turn_at = max(self._plan_at, self._turn_at(session.planned, fetch.exchange.client, now))
-            if now < turn_at:
-                fetch.wake_at = turn_at
-                return WAIT
-            self._turn = None
         plan = session.plan(now, fetch.answer_at)
-        pause = session.planned * PAUSE_SECONDS_PER_PARTITION if session.replica_id < 0 else 0.0
-        self._plan_at = now + pause if pause >= LEAST_WAIT_SECONDS else 0.0
+        self._turns.planned(0 if consumer is None else consumer.planned, now)
         rewrite = SessionRewrite(self, session, fetch.request)
         full = fetch.request.full
         topics: bytes | None = None
@@ -294,21 +281,28 @@ class FetchSessions:
             fetch.view.fetch_rewrite = rewrite
             return FORWARD
         if now >= fetch.answer_at:
-            if session.unknown > 0:
+            if consumer is not None and consumer.unknown > 0:
                 self._throttle(fetch, plan, now)
             else:
                 self.give_up(fetch, now, rewrite)
             return ANSWER
-        wake_at = max(plan.ask_again_at, now + LEAST_WAIT_SECONDS, self._plan_at)
+        wake_at = max(plan.ask_again_at, now + LEAST_WAIT_SECONDS, self._turns.pause_until)
         fetch.wake_at = min(wake_at, fetch.answer_at) if plan.ask_again_at > 0.0 else fetch.answer_at
         return WAIT
 
-    def _turn_at(self, partitions: int, who: Identity, now: float) -> float:
-        """When the turn of the connection is; take one unless it has one."""
-        turn = self._turn
-        if turn is None:
-            turn = self._turn = (self._turns.take(who, partitions, now), who, partitions)
-        return turn[0]
+    def _plans_later(self, fetch: GatedFetch, session: ConsumerFetchSession, now: float) -> bool:
+        """Return whether a fetch waits for the names of its topics or for its turn, and note until when. If
+        not, its turn is used.
+        """
+        if now < fetch.names_by and session.awaits_names():
+            fetch.wake_at = min(now + LEAST_WAIT_SECONDS, fetch.names_by)
+            return True
+        turn_at = self._turns.next_at(fetch.exchange.client, session.planned, now)
+        if now < turn_at:
+            fetch.wake_at = turn_at
+            return True
+        self._turns.use()
+        return False
 
     def _throttle(self, fetch: GatedFetch, plan: FetchPlan, now: float) -> None:
         """Create an empty response to a full fetch. One of its partitions can neither be fetched nor be in
@@ -372,7 +366,8 @@ class FetchSessions:
         when the client expects the response, or at once if the request is for watermarks.
         """
         view = fetch.view
-        until = fetch.answer_at if session.probes == 0 else now
+        probes = isinstance(session, FollowerFetchSession) and session.probes > 0
+        until = now if probes else fetch.answer_at
         if plan.omitted and plan.ask_again_at > 0.0:
             until = min(until, max(plan.ask_again_at, now + LEAST_WAIT_SECONDS))
         wait_ms = _milliseconds(until - now)

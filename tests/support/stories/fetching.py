@@ -1,5 +1,6 @@
 """Fetches of several partitions, inside sessions and outside, for stories about omitted partitions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -9,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch_plan import FetchItem, FetchPlan
-from proxy.quota.follower_plan import FollowerPlan, SessionState
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
@@ -84,11 +85,11 @@ class Omitting(Quota):
         """By partition: its bound in bytes."""
         self.plans: Final[list[list[int]]] = []
         """The partitions of each plan, in the plan's order."""
-        self.items: list[FetchItem] = []
+        self.items: Sequence[FetchItem] = []
         """The items of the last plan."""
         self.seen: Final[dict[int, tuple[int, int, int]]] = {}
         """By partition: its fetch_offset, max_bytes and high watermark in the last plan."""
-        self._followers: Final[dict[SessionState, dict[FetchItem, None]]] = {}
+        self._followers: Final[dict[SessionState, dict[FollowerItem, None]]] = {}
         """The items of each follower's session."""
 
     def may_omit(self, topic: str, partition: int, replica_id: int, who: Identity) -> bool:
@@ -100,7 +101,7 @@ class Omitting(Quota):
     def plan_follower_fetch(self, plan: FollowerPlan, who: Identity, now: float) -> None:
         self.plan(plan, self._every_item(plan), now)
 
-    def plan(self, plan: FetchPlan, items: list[FetchItem], now: float) -> None:
+    def plan(self, plan: FetchPlan, items: Sequence[FetchItem], now: float) -> None:
         """Decide about every item of a session."""
         self.plans.append([item.partition for item in items])
         self.items = items
@@ -112,7 +113,7 @@ class Omitting(Quota):
             elif item.partition in self.bounds:
                 plan.bound(item, self.bounds[item.partition])
 
-    def _every_item(self, plan: FollowerPlan) -> list[FetchItem]:
+    def _every_item(self, plan: FollowerPlan) -> list[FollowerItem]:
         """All items of the session of a plan, which decides anew about each."""
         state = plan.state = plan.state or SessionState()
         known = self._followers.setdefault(state, {})

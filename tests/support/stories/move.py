@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import FollowerPlan, SessionState
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.kind import Replication
 from proxy.quota.limits.enforcement import PACE
@@ -68,7 +67,7 @@ def quotas(limits: Limits, node_ids: Sequence[int]) -> dict[int, Replication]:
 class Copy:
     """A partition of which a follower lacks messages. Offsets count messages of MESSAGE bytes."""
 
-    item: FetchItem
+    item: FollowerItem
     size: int
     batch: int
     """Bytes."""
@@ -108,9 +107,9 @@ class Fetcher:
     """The time of the first bytes of each partition."""
     _due: FollowerPlan | None = None
     _state: SessionState | None = None
-    _changed: list[FetchItem] = field(init=False)
+    _changed: list[FollowerItem] = field(init=False)
     """The items about which something has changed since the last plan."""
-    _copy_of: dict[FetchItem, Copy] = field(init=False)
+    _copy_of: dict[FollowerItem, Copy] = field(init=False)
     plans: int = 0
 
     def __post_init__(self) -> None:
@@ -185,7 +184,7 @@ def copies(
     """Partitions of `size` bytes of which the follower has nothing."""
     made = []
     for partition in range(first, first + count):
-        item = FetchItem(TOPIC, partition, follower, Watermarks())
+        item = FollowerItem(TOPIC, partition, follower, Watermarks())
         item.max_bytes = max_bytes
         made.append(Copy(item, size, batch))
     return made

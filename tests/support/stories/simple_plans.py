@@ -8,8 +8,7 @@
    and if any may, the first of them goes before all others.
 """
 
-from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.division import PIECE_BYTES
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget
@@ -27,8 +26,8 @@ class SimplePlans:
     """The plans of one session."""
 
     def __init__(self) -> None:
-        self.waiting: dict[FetchItem, Group] = {}
-        self.granted: list[FetchItem] = []
+        self.waiting: dict[FollowerItem, Group] = {}
+        self.granted: list[FollowerItem] = []
         self.generation = -1
         self.planned_at = 0.0
 
@@ -52,7 +51,7 @@ class SimplePlans:
         if self.waiting:
             self._share_out(quota, plan, who, now)
 
-    def _look_at(self, quota: Replication, item: FetchItem, now: float) -> None:
+    def _look_at(self, quota: Replication, item: FollowerItem, now: float) -> None:
         shared = quota.shared
         replica = shared.replica((item.replica_id, item.topic, item.partition), now)
         item.state = replica

@@ -2,8 +2,7 @@
 
 from typing import Final, cast, final
 
-from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import Throttle
 from proxy.wire.views import Item
@@ -25,7 +24,7 @@ class Grants:
         self._reserved: Final[dict[Throttle, int]] = {}
         """The bytes that are reserved, by throttle."""
 
-    def add(self, plan: FollowerPlan, item: FetchItem, size: float, now: float) -> None:
+    def add(self, plan: FollowerPlan, item: FollowerItem, size: float, now: float) -> None:
         """Grant an item's replica so many bytes, in whole batches, and reserve them."""
         replica = cast("Replica", item.state)
         granted = min(replica.fit(size), item.max_bytes)

@@ -20,15 +20,15 @@ replica joins the ISR when it reaches the high watermark. Metadata cannot be use
 shows a follower in the ISR that was away and is behind.
 
 If no high watermark has been reported, the replica counts as not in sync. When such a replica is omitted, the
-broker is asked for its high watermark without records, and responds at once (proxy.relay.fetch.session). So
-after a restart of the proxy or of a follower, replicas that are in sync wait for one fetch at most.
+broker is asked for its high watermark without records, and responds at once
+(proxy.relay.fetch.follower_session). So after a restart of the proxy or of a follower, replicas that are in
+sync wait for one fetch at most.
 """
 
 from typing import Final, cast, final
 
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.division import Division
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget
@@ -109,7 +109,7 @@ class Replication(Quota):
         self._divide(plan, session, who, now)
         self._omit(plan, session, decided, now)
 
-    def _decide_about(self, plan: FollowerPlan, session: WaitingReplicas, now: float) -> list[FetchItem]:
+    def _decide_about(self, plan: FollowerPlan, session: WaitingReplicas, now: float) -> list[FollowerItem]:
         """Return the items about which a plan decides anew. Those that got bytes last come first, so they
         join a queue before items that have changed since, and all take turns.
         """
@@ -128,7 +128,7 @@ class Replication(Quota):
         known = set(again)
         return again + [item for item in plan.items if item not in known]
 
-    def _look_at(self, item: FetchItem, session: WaitingReplicas, now: float) -> None:
+    def _look_at(self, item: FollowerItem, session: WaitingReplicas, now: float) -> None:
         """Update a replica from its item, and put it into a queue if it is throttled and not in sync."""
         replica = self._replica(item, session, now)
         if not replica.throttles:
@@ -145,7 +145,7 @@ class Replication(Quota):
         paced = self._shared.limits.settings.algorithm.paced
         session.wait(item, replica.throttles, paced and replica.starts)
 
-    def _replica(self, item: FetchItem, session: WaitingReplicas, now: float) -> Replica:
+    def _replica(self, item: FollowerItem, session: WaitingReplicas, now: float) -> Replica:
         shared = self._shared
         state = item.state
         if isinstance(state, Replica) and not state.forgotten:
@@ -172,7 +172,7 @@ class Replication(Quota):
             self._grants[who] = grants
 
     def _omit(
-        self, plan: FollowerPlan, session: WaitingReplicas, decided: list[FetchItem], now: float
+        self, plan: FollowerPlan, session: WaitingReplicas, decided: list[FollowerItem], now: float
     ) -> None:
         """Omit the replicas that still wait. Most of them have been omitted before."""
         plan.omit_more(session.size)

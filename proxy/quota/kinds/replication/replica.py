@@ -2,8 +2,7 @@
 
 from typing import Final, final
 
-from proxy.quota.fetch_plan import FetchItem, ItemState
-from proxy.quota.follower_plan import SessionState
+from proxy.quota.follower_plan import FollowerItem, ItemState, SessionState
 from proxy.quota.kinds.replication.throttle import Throttle
 from proxy.wire.fetch_rewrite import UNKNOWN
 
@@ -19,7 +18,7 @@ class FollowerSession(SessionState):
     def __init__(self) -> None:
         self.seen_at = 0.0
         """The time of the last plan."""
-        self.again: Final[dict[FetchItem, None]] = {}
+        self.again: Final[dict[FollowerItem, None]] = {}
         """The items about which the next plan decides anew, though the session reports no change."""
 
 
@@ -46,7 +45,7 @@ class Replica(ItemState):
         self._seen_at = now
         self._session: FollowerSession | None = None
         """The last session in which the follower fetched it, while the session has it, and its item there."""
-        self._item: FetchItem | None = None
+        self._item: FollowerItem | None = None
         self.offset = 0
         """The offset that the follower fetches next."""
         self.high_watermark = UNKNOWN
@@ -70,7 +69,7 @@ class Replica(ItemState):
         """When its follower last fetched it."""
         return self._seen_at if self._session is None else self._session.seen_at
 
-    def enter(self, session: FollowerSession, item: FetchItem) -> None:
+    def enter(self, session: FollowerSession, item: FollowerItem) -> None:
         """Note that the follower fetches it in this session. If another session has it, too, the values of
         this object change, so the next plan of that session decides about it anew.
         """
@@ -79,7 +78,7 @@ class Replica(ItemState):
         self._session = session
         self._item = item
 
-    def leave(self, item: FetchItem) -> None:
+    def leave(self, item: FollowerItem) -> None:
         """Note that a session no longer has an item of the replica."""
         if self._item is item:
             self._seen_at = self.seen_at
@@ -114,7 +113,7 @@ class Replica(ItemState):
         """Bytes per second that are produced to its partition, estimated from its high watermark."""
         return self._inbound * self.message_bytes
 
-    def see(self, item: FetchItem, now: float) -> None:
+    def see(self, item: FollowerItem, now: float) -> None:
         """Take the values of a fetch by its follower."""
         marks = item.marks
         if item.fetch_offset < self.offset or self._first_offset == UNKNOWN:

@@ -10,7 +10,7 @@ the others of the queue get none, either, so a plan looks only at the first.
 from collections import OrderedDict
 from typing import Final, final
 
-from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerItem
 from proxy.quota.kinds.replication.replica import FollowerSession, Replica
 from proxy.quota.kinds.replication.throttle import Throttle
 
@@ -23,7 +23,7 @@ class ReplicaQueue:
         self.throttles: Final = throttles
         self.new: Final = new
         """Whether its replicas have to wait for their start."""
-        self.places: Final[OrderedDict[FetchItem, int]] = OrderedDict()
+        self.places: Final[OrderedDict[FollowerItem, int]] = OrderedDict()
         """The place of each replica in the order of all queues, ascending."""
         self.closed = False
         """Whether no further replica of it gets bytes from this plan."""
@@ -31,7 +31,7 @@ class ReplicaQueue:
         """The throttles that lack bytes for its replicas in this plan."""
 
     @property
-    def first(self) -> FetchItem:
+    def first(self) -> FollowerItem:
         return next(iter(self.places))
 
     @property
@@ -55,7 +55,7 @@ class WaitingReplicas(FollowerSession):
         self.generation = -1
         """The generation of limits under which the replicas have been put into queues."""
         self.queues: Final[list[ReplicaQueue]] = []
-        self._queue_of: Final[dict[FetchItem, ReplicaQueue | None]] = {}
+        self._queue_of: Final[dict[FollowerItem, ReplicaQueue | None]] = {}
         """The queue of each item of the session; None if its replica does not wait."""
         self._last_place = 0
 
@@ -69,7 +69,7 @@ class WaitingReplicas(FollowerSession):
         """The number of those that wait for their start."""
         return sum([len(queue.places) for queue in self.queues if queue.new])
 
-    def start_anew(self) -> list[FetchItem]:
+    def start_anew(self) -> list[FollowerItem]:
         """Empty the queues; return all items of the session, those that waited in their order."""
         by_place = {place: item for queue in self.queues for item, place in queue.places.items()}
         items = [by_place[place] for place in sorted(by_place)]
@@ -80,13 +80,13 @@ class WaitingReplicas(FollowerSession):
         self.again.clear()
         return items
 
-    def take_again(self) -> list[FetchItem]:
+    def take_again(self) -> list[FollowerItem]:
         """Return the items about which a plan decides anew, though the session reports no change."""
         items = list(self.again)
         self.again.clear()
         return items
 
-    def drop(self, item: FetchItem) -> None:
+    def drop(self, item: FollowerItem) -> None:
         """Forget an item that the session no longer has."""
         self.leave(item)
         self._queue_of.pop(item, None)
@@ -95,7 +95,7 @@ class WaitingReplicas(FollowerSession):
         if isinstance(state, Replica):
             state.leave(item)
 
-    def wait(self, item: FetchItem, throttles: list[Throttle], new: bool) -> None:
+    def wait(self, item: FollowerItem, throttles: list[Throttle], new: bool) -> None:
         """Have a replica wait: at the end, unless it waits already with the same throttles."""
         queue = self._queue_of.get(item)
         if queue is not None and queue.throttles is throttles and queue.new == new:
@@ -106,14 +106,14 @@ class WaitingReplicas(FollowerSession):
         queue.places[item] = self._last_place
         self._queue_of[item] = queue
 
-    def leave(self, item: FetchItem) -> None:
+    def leave(self, item: FollowerItem) -> None:
         """Have a replica wait no longer."""
         queue = self._queue_of.get(item)
         if queue is not None:
             del queue.places[item]
         self._queue_of[item] = None
 
-    def queue_of(self, item: FetchItem) -> ReplicaQueue | None:
+    def queue_of(self, item: FollowerItem) -> ReplicaQueue | None:
         """The queue in which an item waits; None if it does not wait."""
         return self._queue_of.get(item)
 

@@ -24,9 +24,8 @@ with topic ids that the proxy does not know yet waits for the names (proxy.relay
 
 from typing import Final, final
 
-from proxy.quota.consumer_plan import ConsumerPlan
+from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.fetch_grant import FetchGrant
-from proxy.quota.fetch_plan import FetchItem
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
 from proxy.quota.kinds.topic_partition_bytes.consumed_lately import ConsumedLately, Consumer
@@ -316,7 +315,7 @@ class TopicPartitionBytes(Quota):
         items = [item for item in plan.items if item.topic == topic and item.marks.last_bytes != 0]
         return max(len(items), 1)
 
-    def _plan(self, plan: ConsumerPlan, item: FetchItem, bucket: Bucket, sharers: int, now: float) -> None:
+    def _plan(self, plan: ConsumerPlan, item: ConsumerItem, bucket: Bucket, sharers: int, now: float) -> None:
         """Omit a partition if its bucket is in debt, or has promised its tokens to fetches in flight."""
         queue = queue_of(bucket)
         last_bytes = item.marks.last_bytes

@@ -1,22 +1,23 @@
 import pytest
 
-from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan
 from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.fetch_rewrite import Watermarks
 
 
-def item(partition: int = 0, max_bytes: int = 1000) -> FetchItem:
-    made = FetchItem("orders", partition, 2, Watermarks())
+def item(partition: int = 0, max_bytes: int = 1000) -> FollowerItem:
+    made = FollowerItem("orders", partition, 2, Watermarks())
     made.max_bytes = max_bytes
     return made
 
 
 def test_a_plan_decides_anew_about_what_it_includes() -> None:
     changed, other = item(0), item(1)
-    other.omitted = True
-    other.bound = 5
+    for each in (changed, other):
+        each.omitted = True
+        each.bound = 5
     plan = FollowerPlan([changed], [], None)
+    assert (changed.omitted, changed.bound) == (False, NO_BOUND)
     assert (other.omitted, other.bound) == (True, 5)
     plan.include(other)
     assert (plan.items, plan.included) == ([changed], [other])

@@ -2,10 +2,9 @@
 
 import pytest
 
-from proxy.quota.consumer_plan import ConsumerPlan
+from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.engines import ALL_BROKERS, QuotaEngines
-from proxy.quota.fetch_plan import FetchItem
 from proxy.quota.kinds import topic_bytes, topic_partition_bytes
 from proxy.quota.limits.config_keys import (
     CONSUMER_BYTE_RATE,
@@ -57,14 +56,14 @@ def producing(
     return at.engine(node_id, now).admit(request, WHO, now)
 
 
-def plan(of: QuotaEngine | Quota, fetched: list[FetchItem], now: float = 0.0) -> list[bool]:
+def plan(of: QuotaEngine | Quota, fetched: list[ConsumerItem], now: float = 0.0) -> list[bool]:
     made = ConsumerPlan(fetched)
     of.plan_consumer_fetch(made, WHO, now)
     return [item.omitted for item in fetched]
 
 
-def fetched(*partitions: int, max_bytes: int = 1 << 20) -> list[FetchItem]:
-    found = [FetchItem("orders", partition, -1, Watermarks()) for partition in partitions]
+def fetched(*partitions: int, max_bytes: int = 1 << 20) -> list[ConsumerItem]:
+    found = [ConsumerItem("orders", partition, Watermarks()) for partition in partitions]
     for item in found:
         item.max_bytes = max_bytes
     return found

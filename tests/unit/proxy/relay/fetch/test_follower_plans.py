@@ -1,6 +1,5 @@
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import FollowerPlan, SessionState
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
@@ -17,8 +16,8 @@ class Watching(Quota):
     def __init__(self) -> None:
         super().__init__((1,))
         self.omits = True
-        self.plans: list[tuple[list[FetchItem], list[FetchItem], SessionState | None]] = []
-        self.more: list[FetchItem] = []
+        self.plans: list[tuple[list[FollowerItem], list[FollowerItem], SessionState | None]] = []
+        self.more: list[FollowerItem] = []
         """Items that the next plan includes."""
 
     def plan_follower_fetch(self, plan: FollowerPlan, who: Identity, now: float) -> None:
@@ -29,8 +28,8 @@ class Watching(Quota):
             plan.include(item)
 
 
-def item(partition: int) -> FetchItem:
-    return FetchItem("t", partition, FOLLOWER, Watermarks(), (b"t", partition))
+def item(partition: int) -> FollowerItem:
+    return FollowerItem("t", partition, FOLLOWER, Watermarks(), (b"t", partition))
 
 
 class Side:

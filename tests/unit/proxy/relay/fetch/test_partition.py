@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.consumer_plan import ConsumerItem
 from proxy.relay.fetch.partition import PROBE_BYTES, SessionPartition
 from proxy.wire.fetch_request import NO_BOUND, with_max_bytes
 from proxy.wire.fetch_rewrite import Watermarks
@@ -32,7 +32,7 @@ def test_an_omitted_partition_is_probed_and_a_bound_is_its_partition_max_bytes(
     omitted: bool, bound: int, most: int | None
 ) -> None:
     found = partition()
-    found.item = FetchItem(HOT, 0, -1, Watermarks())
+    found.item = ConsumerItem(HOT, 0, Watermarks())
     found.item.omitted = omitted
     found.item.bound = bound
     raw = found.entry.raw

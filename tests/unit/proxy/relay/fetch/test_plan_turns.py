@@ -3,7 +3,14 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.relay.fetch.plan_turns import CLIENTS_AT_MOST, SECONDS_PER_PARTITION, PlanTurns
+from proxy.relay.fetch.plan_turns import (
+    CLIENTS_AT_MOST,
+    PAUSE_SECONDS_PER_PARTITION,
+    SECONDS_PER_PARTITION,
+    SHORT_SECONDS,
+    ConnectionTurns,
+    PlanTurns,
+)
 
 ALICE = Identity("alice", "a", "10.0.0.1")
 PARTITIONS = 10_000
@@ -48,3 +55,34 @@ def test_clients_whose_turn_has_come_are_forgotten() -> None:
     for number in range(3 * CLIENTS_AT_MOST):
         turns.take(Identity(f"user-{number}", "", ""), PARTITIONS, float(number))
     assert len(turns._free_at) <= CLIENTS_AT_MOST
+
+
+def test_a_connection_takes_one_turn_until_it_is_used() -> None:
+    turns = PlanTurns()
+    turns.take(ALICE, PARTITIONS, 0.0)
+    connection = ConnectionTurns(turns)
+    assert [connection.next_at(ALICE, PARTITIONS, now) for now in (0.0, 0.01)] == [SECONDS] * 2
+    connection.use()
+    assert connection.next_at(ALICE, PARTITIONS, 0.01) == pytest.approx(2 * SECONDS)
+
+
+def test_a_connection_gives_back_the_turn_that_it_has_not_used() -> None:
+    turns = PlanTurns()
+    used, unused = ConnectionTurns(turns), ConnectionTurns(turns)
+    used.next_at(ALICE, PARTITIONS, 0.0)
+    used.use()
+    unused.next_at(ALICE, PARTITIONS, 0.0)
+    for connection in (used, unused, unused):
+        connection.end()
+    assert turns.take(ALICE, 1, 0.0) == pytest.approx(SECONDS)
+
+
+@pytest.mark.parametrize(("partitions", "pauses"), [(0, False), (499, False), (500, True), (10_000, True)])
+def test_a_connection_pauses_after_a_large_plan(partitions: int, pauses: bool) -> None:
+    connection = ConnectionTurns(PlanTurns())
+    connection.planned(PARTITIONS, 5.0)
+    connection.planned(partitions, 7.0)
+    until = 7.0 + partitions * PAUSE_SECONDS_PER_PARTITION if pauses else 0.0
+    assert connection.pause_until == pytest.approx(until)
+    assert connection.next_at(ALICE, 1, 7.0) == pytest.approx(max(until, 7.0))
+    assert pytest.approx(500 * PAUSE_SECONDS_PER_PARTITION) == SHORT_SECONDS

@@ -1,7 +1,6 @@
 """Which replicas get bytes of one fetch; test_kind.py has whole reassignments, tests/property random ones."""
 
-from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan
 from proxy.quota.kinds.replication.division import PIECE_BYTES, Division
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget
 from proxy.quota.kinds.replication.replica import Replica
@@ -26,7 +25,7 @@ class Session:
         self.session = WaitingReplicas()
         self.items = []
         for number, waits_for_start in enumerate(new):
-            item = FetchItem("t", number, 2, Watermarks())
+            item = FollowerItem("t", number, 2, Watermarks())
             item.max_bytes = 1 << 30
             replica = Replica((2, "t", number), NOW)
             replica.throttles = throttles

@@ -1,7 +1,6 @@
 import pytest
 
-from proxy.quota.fetch_plan import FetchItem
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.follower_plan import FollowerItem, FollowerPlan
 from proxy.quota.kinds.replication.grants import Grants
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import FOLLOWER, LEADER, Throttle
@@ -23,8 +22,8 @@ class Fetch:
         self.plan = FollowerPlan(self.items, [], None)
         self.grants = Grants(0.0)
 
-    def item(self, number: int, batch_bytes: int) -> FetchItem:
-        item = FetchItem("t", number, 2, Watermarks())
+    def item(self, number: int, batch_bytes: int) -> FollowerItem:
+        item = FollowerItem("t", number, 2, Watermarks())
         item.max_bytes = 700
         replica = Replica((2, "t", number), 0.0)
         replica.throttles, replica.batch_bytes = self.throttles, batch_bytes

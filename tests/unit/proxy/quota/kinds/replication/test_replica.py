@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerItem
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import LEADER, Throttle
 from proxy.wire.fetch_rewrite import Watermarks
@@ -8,8 +8,8 @@ from proxy.wire.fetch_rewrite import Watermarks
 KEY = (2, "t", 0)
 
 
-def item(offset: int, watermark: int = -1, batch: int = 0) -> FetchItem:
-    made = FetchItem("t", 0, 2, Watermarks())
+def item(offset: int, watermark: int = -1, batch: int = 0) -> FollowerItem:
+    made = FollowerItem("t", 0, 2, Watermarks())
     made.fetch_offset = offset
     made.marks.high_watermark = watermark
     made.marks.batch_bytes = batch

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerItem
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.state import SEEN_SECONDS, ReplicationState, ThrottleState
@@ -41,7 +41,7 @@ def replica(
     made.throttles = shared.enforced_throttles(1, follower, TOPIC, partition, now)
     marks = Watermarks()
     marks.high_watermark = high_watermark
-    item = FetchItem(TOPIC, partition, follower, marks)
+    item = FollowerItem(TOPIC, partition, follower, marks)
     item.fetch_offset = offset
     made.see(item, now)
     made.in_sync = made.caught_up

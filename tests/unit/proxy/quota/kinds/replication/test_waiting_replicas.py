@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.follower_plan import FollowerItem
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import FOLLOWER, LEADER, Throttle
 from proxy.quota.kinds.replication.waiting_replicas import WaitingReplicas
@@ -12,12 +12,12 @@ LEADERS = [Throttle(LEADER, 1)]
 BOTH = [*LEADERS, Throttle(FOLLOWER, 2)]
 
 
-def item(partition: int) -> FetchItem:
-    return FetchItem("t", partition, 2, Watermarks())
+def item(partition: int) -> FollowerItem:
+    return FollowerItem("t", partition, 2, Watermarks())
 
 
 @pytest.fixture
-def items() -> list[FetchItem]:
+def items() -> list[FollowerItem]:
     return [item(partition) for partition in range(4)]
 
 
@@ -34,7 +34,7 @@ def order(waiting: WaitingReplicas) -> list[int]:
 
 
 def test_replicas_wait_in_the_order_in_which_they_joined_whatever_their_throttles(
-    items: list[FetchItem],
+    items: list[FollowerItem],
 ) -> None:
     waiting = WaitingReplicas()
     for each, throttles in zip(items, (LEADERS, BOTH, LEADERS, BOTH), strict=True):
@@ -44,7 +44,7 @@ def test_replicas_wait_in_the_order_in_which_they_joined_whatever_their_throttle
     assert order(waiting) == [0, 1, 2, 3]
 
 
-def test_a_replica_keeps_its_place_until_it_leaves_or_its_queue_changes(items: list[FetchItem]) -> None:
+def test_a_replica_keeps_its_place_until_it_leaves_or_its_queue_changes(items: list[FollowerItem]) -> None:
     waiting = WaitingReplicas()
     for each in items:
         waiting.wait(each, BOTH, True)
@@ -55,7 +55,7 @@ def test_a_replica_keeps_its_place_until_it_leaves_or_its_queue_changes(items: l
     assert order(waiting) == [0, 3, 1, 2]
 
 
-def test_a_closed_queue_gives_way_to_the_others(items: list[FetchItem]) -> None:
+def test_a_closed_queue_gives_way_to_the_others(items: list[FollowerItem]) -> None:
     waiting = WaitingReplicas()
     for each, throttles in zip(items, (LEADERS, BOTH, LEADERS, BOTH), strict=True):
         waiting.wait(each, throttles, False)
@@ -69,7 +69,7 @@ def test_a_closed_queue_gives_way_to_the_others(items: list[FetchItem]) -> None:
 
 
 def test_those_that_wait_for_their_start_are_counted_and_the_first_of_them_is_found(
-    items: list[FetchItem],
+    items: list[FollowerItem],
 ) -> None:
     waiting = WaitingReplicas()
     waiting.wait(items[0], LEADERS, False)
@@ -82,7 +82,7 @@ def test_those_that_wait_for_their_start_are_counted_and_the_first_of_them_is_fo
     assert queue.first is items[1]
 
 
-def test_all_items_join_anew_those_that_waited_in_their_order(items: list[FetchItem]) -> None:
+def test_all_items_join_anew_those_that_waited_in_their_order(items: list[FollowerItem]) -> None:
     waiting = WaitingReplicas()
     for each in reversed(items[1:]):
         waiting.wait(each, LEADERS, False)
@@ -92,7 +92,7 @@ def test_all_items_join_anew_those_that_waited_in_their_order(items: list[FetchI
     assert waiting.size == 0
 
 
-def test_an_item_that_is_dropped_is_neither_waiting_nor_known(items: list[FetchItem]) -> None:
+def test_an_item_that_is_dropped_is_neither_waiting_nor_known(items: list[FollowerItem]) -> None:
     waiting = WaitingReplicas()
     replica = Replica((2, "t", 0), 5.0)
     items[0].state = replica
@@ -106,7 +106,7 @@ def test_an_item_that_is_dropped_is_neither_waiting_nor_known(items: list[FetchI
     assert replica.seen_at == 7.0, "the last plan in which the session had it"
 
 
-def test_a_session_that_loses_a_replica_to_another_decides_anew(items: list[FetchItem]) -> None:
+def test_a_session_that_loses_a_replica_to_another_decides_anew(items: list[FollowerItem]) -> None:
     """A partition may be in the sessions with two leaders for a moment."""
     sessions = [WaitingReplicas(), WaitingReplicas()]
     replica = Replica((2, "t", 0), 5.0)

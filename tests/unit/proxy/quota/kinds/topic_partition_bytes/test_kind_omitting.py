@@ -2,8 +2,7 @@
 
 import pytest
 
-from proxy.quota.consumer_plan import ConsumerPlan
-from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.kinds.topic_partition_bytes.kind import PLACE_SECONDS, TopicPartitionBytes
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE_ACTION, OMIT
 from proxy.quota.limits.enforcement import OBSERVE, WINDOW
@@ -24,7 +23,7 @@ def test_omitted_partitions_throttle_no_client() -> None:
 def plan(of: TopicPartitionBytes, *partitions: int, now: float = 0.0, topic: str = "orders") -> ConsumerPlan:
     found = []
     for partition in partitions:
-        item = FetchItem(topic, partition, -1, Watermarks())
+        item = ConsumerItem(topic, partition, Watermarks())
         item.max_bytes = 1 << 20
         found.append(item)
     made = ConsumerPlan(found)
@@ -85,7 +84,7 @@ def plans_of(of: TopicPartitionBytes, number: int = 1, now: float = 0.0) -> list
     """Plans of as many fetches of partition 0, of which the broker has told."""
     found = []
     for _ in range(number):
-        item = FetchItem("orders", 0, -1, Watermarks())
+        item = ConsumerItem("orders", 0, Watermarks())
         item.max_bytes = 1 << 20
         item.marks.tell(70, 70, 0)
         found.append(ConsumerPlan([item]))
