@@ -24,11 +24,12 @@ with topic ids that the proxy does not know yet waits for the names (proxy.relay
 
 from typing import Final, final
 
-from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
+from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
 from proxy.quota.kinds.topic_partition_bytes.consumed_lately import ConsumedLately, Consumer
+from proxy.quota.kinds.topic_partition_bytes.omitting_plans import OmittingPlans, charge_omittable
 from proxy.quota.kinds.topic_partition_bytes.sourced_partitions import SourcedPartitions
 from proxy.quota.limits.config_keys import (
     CONSUMER_BYTE_RATE,
@@ -43,15 +44,7 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import ConfigKey
 from proxy.quota.measure.bucket import Bucket
-from proxy.quota.measure.fetch_tokens import (
-    FIRST_FETCH_SECONDS,
-    LEAST_FETCH_SECONDS,
-    first_fetch_bytes,
-    free,
-    most_bytes,
-    queue_of,
-    tokens_left,
-)
+from proxy.quota.measure.fetch_tokens import LEAST_FETCH_SECONDS, free
 from proxy.quota.measure.rate_rule import byte_rate_rule
 from proxy.quota.not_appended import not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
@@ -61,11 +54,6 @@ from proxy.wire.error_codes import not_writable
 from proxy.wire.views import Item, RequestView, ResponseView
 
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
-
-
-PLACE_SECONDS: Final = 0.5
-"""A consumer of an omitted partition loses its place in the queue if it does not fetch for this time after
-its turn, or after the response to its last fetch."""
 
 
 @final
@@ -116,6 +104,7 @@ class TopicPartitionBytes(Quota):
         self._consumed: Final = PartitionBuckets(
             configs.consumed, configs.consumed_action, rule, whole_topics=whole
         )
+        self._omitting: Final = OmittingPlans(self._consumed, whole_topics=whole)
         self._produced_by_source: Final = SourcedPartitions("producer_byte_rate")
         self._consumed_by_source: Final = SourcedPartitions("consumer_byte_rate")
         self._lately: Final = ConsumedLately()
@@ -270,9 +259,7 @@ class TopicPartitionBytes(Quota):
         """
         limited = self._consumed.of(item, now)
         if limited is not None and limited.omits and api_key == FETCH:
-            bucket = limited.bucket
-            queue_of(bucket).first_response(float(item.size), bucket.limit * FIRST_FETCH_SECONDS)
-            _omit(bucket, item.size, who, now)
+            charge_omittable(limited.bucket, item.size, who, now)
         elif limited is not None:
             consumer.got(limited.bucket, now, limited)
             verdict = _charge(limited.bucket, item.size, who, verdict, now)
@@ -286,55 +273,7 @@ class TopicPartitionBytes(Quota):
         return replica_id < 0 and self._consumed.action(topic) == OMIT
 
     def plan_consumer_fetch(self, plan: ConsumerPlan, who: Identity, now: float) -> None:
-        topic = ""
-        omits = False
-        least = 0
-        sharers = 1
-        for item in plan.items:
-            if item.topic != topic:
-                # A fetch may have thousands of partitions, and few topics.
-                topic = item.topic
-                omits = self._consumed.action(topic) == OMIT
-                sharers = self._sharers(plan, topic) if omits else 1
-                least = int(self._consumed.limit(topic) * FIRST_FETCH_SECONDS / sharers) if omits else 0
-            if not omits or item.omitted:
-                continue
-            limited = self._consumed.used(item.topic, item.partition)
-            if limited is None and item.marks.offsets is not None:
-                limited = self._consumed.find(item.topic, item.partition, now)
-            if limited is not None:
-                self._plan(plan, item, limited.bucket, sharers, now)
-            else:
-                # It may not exist: it gets a bucket when a response of the broker has named it.
-                plan.bound(item, least)
-
-    def _sharers(self, plan: ConsumerPlan, topic: str) -> int:
-        """The number of partitions that may get bytes of one bucket in a fetch."""
-        if not self._configs.whole_topic:
-            return 1
-        items = [item for item in plan.items if item.topic == topic and item.marks.last_bytes != 0]
-        return max(len(items), 1)
-
-    def _plan(self, plan: ConsumerPlan, item: ConsumerItem, bucket: Bucket, sharers: int, now: float) -> None:
-        """Omit a partition if its bucket is in debt, or has promised its tokens to fetches in flight."""
-        queue = queue_of(bucket)
-        last_bytes = item.marks.last_bytes
-        expected = float(last_bytes) if last_bytes >= 0 else first_fetch_bytes(bucket, queue)
-        ticket = item.ticket(queue)
-        if ticket is None:
-            ticket = queue.newcomer()
-        elif ticket.granted:
-            queue.renew(ticket, float(max(last_bytes, 0)), float(max(last_bytes, 0)))
-        item.set_ticket(queue, ticket)
-        ticket.size = expected
-        left = tokens_left(bucket, now) - queue.before(ticket, now)
-        if left < 0.0:
-            again = now - left / bucket.limit
-            plan.omit(item, again)
-            queue.wait(ticket, min(again, plan.answer_at) + PLACE_SECONDS)
-            return
-        queue.grant(ticket, now)
-        plan.bound(item, int(most_bytes(left, expected, bucket.limit) / sharers))
+        self._omitting.plan(plan, now)
 
     def configure(self, limits: Limits, now: float) -> None:
         configs = self._configs
@@ -395,21 +334,6 @@ def _charge(bucket: Bucket, size: int, who: Identity, verdict: Verdict, now: flo
     """Charge records; return the wait for them, or `verdict` if that is longer."""
     seconds = bucket.record(float(size), now, who)
     return verdict if seconds <= verdict.throttle_seconds else Verdict(seconds, bucket=bucket)
-
-
-def _omit(bucket: Bucket, size: int, who: Identity, now: float) -> None:
-    """Charge records of a partition with the action OMIT, and count how long it will be omitted."""
-    seconds = bucket.record(float(size), now)
-    if seconds <= 0.0:
-        return
-    if bucket.observed:
-        more = bucket.count_observed(seconds, now)
-    else:
-        until = now + seconds
-        more = max(until - max(bucket.throttled_until, now), 0.0)
-        bucket.count_throttle(more, 1, until)
-    if who.usage is not None:
-        who.usage.count_throttle(FETCH, bucket.quota, more, 1)
 
 
 KIND: Final = QuotaKind(
