@@ -278,7 +278,7 @@ class Relay:
             if delayed:
                 exchange.delayed_until = now + throttle_seconds
         self._in_flight.count_throttle(exchange)
-        self._in_flight.respond(exchange, self._responses.announce_local(exchange, response, now))
+        self._in_flight.respond(exchange, self._responses.charges.announce_local(exchange, response, now))
         self._read_requests(now)
         return self._finish()
 
@@ -286,7 +286,7 @@ class Relay:
         """Charge the CPU time of the proxy's own work on an intercepted request; call it before answer() or
         forward().
         """
-        self._responses.charge_work(exchange, seconds, now)
+        self._responses.charges.charge_work(exchange, seconds, now)
 
     def forward(self, exchange: Exchange, frame: bytes, now: float) -> RelayOutput:
         """Forward an intercepted request after all, as this whole frame of the same version.

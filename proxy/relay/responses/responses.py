@@ -76,8 +76,8 @@ class Responses:
     ) -> None:
         """`authentication`: None if logins do not name the clients."""
         self._engine: Final = engine
-        self._charges: Final = ResponseCharges(engine, in_flight, names)
-        self._withheld: Final = WithheldResponses(engine, traffic, in_flight, names, self._charges)
+        self.charges: Final = ResponseCharges(engine, in_flight, names)
+        self._withheld: Final = WithheldResponses(engine, traffic, in_flight, names, self.charges)
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
         self._output: Final = output
@@ -97,7 +97,7 @@ class Responses:
         self._cut_through: Final = ResponseCutThrough(
             traffic=traffic,
             in_flight=in_flight,
-            charges=self._charges,
+            charges=self.charges,
             withheld=self._withheld,
             produced=self._produced,
             addresses=addresses,
@@ -121,7 +121,7 @@ class Responses:
 
     def broker_reached(self, now: float) -> None:
         """Note that the broker is connected."""
-        self._charges.responded_at = now
+        self.charges.responded_at = now
 
     @property
     def forwardable(self) -> int:
@@ -167,7 +167,7 @@ class Responses:
             else:
                 self._add_to_buffer(frame, now)
             if frame.complete:
-                self._charges.responded_at = now
+                self.charges.responded_at = now
             self._free -= 1
             if self._free <= 0 and self._pauses(now):
                 return
@@ -249,13 +249,13 @@ class Responses:
             view = ResponseView(
                 exchange.request.api_version, False, frame.size - LENGTH_SIZE, cursor=self._cursor
             )
-            exchange.throttled_until = self._charges.charge(exchange, exchange.request, view, now)
+            exchange.throttled_until = self.charges.charge(exchange, exchange.request, view, now)
 
     def _read_header(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
         """Read a response; the reader is behind its correlation_id."""
         if exchange.sent_at > 0.0:
             # A broker works on one request of a connection at a time.
-            seconds = now - max(exchange.sent_at, self._charges.responded_at)
+            seconds = now - max(exchange.sent_at, self.charges.responded_at)
             self._traffic.broker_times.note(exchange.api_key, seconds)
         if exchange.silent:
             self._read_silent(frame, reader, exchange, now)
@@ -272,7 +272,7 @@ class Responses:
             return
         if request is not None:
             view = ResponseView(request.api_version, False, frame.size - reader.offset, cursor=self._cursor)
-            self._charges.charge_unread(exchange, request, frame.pieces, view, now)
+            self.charges.charge_unread(exchange, request, frame.pieces, view, now)
         if frame.complete:
             self._in_flight.count_throttle(exchange)
             self._in_flight.send_frame(frame)
@@ -285,7 +285,7 @@ class Responses:
         broker has not appended all of its records: a broker closes the connection then.
         """
         self._traffic.total.bytes_out -= frame.size
-        view = read_unsent(frame, reader, exchange, self._charges, self._addresses, now)
+        view = read_unsent(frame, reader, exchange, self.charges, self._addresses, now)
         request = exchange.request
         assert view is not None, "the relay has read the request"
         self._errors.take(exchange.api_key, view)
@@ -359,7 +359,7 @@ class Responses:
         """Charge a response that has been read, and send it with the edits of its view."""
         if exchange.rejection is not None:
             restore(frame.pieces, frame.size - view.body_size, view, exchange.rejection)
-        self._charges.settle(exchange, request, view, now)
+        self.charges.settle(exchange, request, view, now)
         if exchange.throttled_seconds > 0.0:
             self._in_flight.count_throttle(exchange)
         if view.edited:
@@ -424,14 +424,6 @@ class Responses:
             reader.i32()  # correlation_id
             self._read_body(frame, reader, exchange, api, request, now)
 
-    def announce_local(self, exchange: Exchange, response: bytes, now: float) -> bytes:
-        """See ResponseCharges.announce_local()."""
-        return self._charges.announce_local(exchange, response, now)
-
-    def charge_work(self, exchange: Exchange, seconds: float, now: float) -> None:
-        """See ResponseCharges.charge_work()."""
-        self._charges.charge_work(exchange, seconds, now)
-
     def _count_items(self, exchange: Exchange, request: RequestView, view: ResponseView) -> None:
         if request.api_key == PRODUCE:
             self._produced.settle(exchange.client, request, view.items)
@@ -444,7 +436,7 @@ class Responses:
     def late(self) -> LateResponses:
         """Return the reader of what the broker sends after end()."""
         return LateResponses(
-            self._splitter, self._in_flight, self._charges, self._addresses, self._errors, self._turns
+            self._splitter, self._in_flight, self.charges, self._addresses, self._errors, self._turns
         )
 
     def end(self) -> None:
