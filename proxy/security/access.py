@@ -130,6 +130,8 @@ class Access:
             from proxy.security.aiokafka_sasl import TokenProvider
 
             return {**settings, "sasl_oauth_token_provider": TokenProvider(partial(_secret, sasl))}
+        if sasl.mechanism != "PLAIN":
+            import proxy.security.aiokafka_sasl  # noqa: F401 - it bounds the iterations of SCRAM
         return {**settings, "sasl_plain_username": sasl.username, "sasl_plain_password": _secret(sasl)}
 
 

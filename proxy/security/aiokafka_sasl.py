@@ -8,6 +8,12 @@ from typing import Any, Final
 
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import ScramAuthenticator
+from aiokafka.errors import AuthenticationFailedError
+
+MAX_ITERATIONS: Final = 100_000
+"""The most iterations of SCRAM that a broker may ask for, which take some 50 ms. Kafka itself allows
+16,384 at most.
+"""
 
 
 def scram(username: str | None, password: str, mechanism: str) -> Any:
@@ -18,6 +24,23 @@ def scram(username: str | None, password: str, mechanism: str) -> Any:
         sasl_plain_password=password,
         sasl_mechanism=mechanism,
     )
+
+
+class TooManyIterations(AuthenticationFailedError, ValueError):  # type: ignore[misc]  # aiokafka has no types
+    """A broker asks for more iterations than MAX_ITERATIONS."""
+
+
+_create_salted_password: Final = ScramAuthenticator.create_salted_password
+
+
+def _create_bounded(self: Any, salt: bytes, iterations: int) -> None:
+    if iterations > MAX_ITERATIONS:
+        raise TooManyIterations(f"the broker asks for {iterations} iterations of SCRAM")
+    _create_salted_password(self, salt, iterations)
+
+
+# For the logins of aiokafka's own clients, too. aiokafka has no option for this.
+ScramAuthenticator.create_salted_password = _create_bounded
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]

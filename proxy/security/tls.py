@@ -24,6 +24,10 @@ CLIENT_AUTH: Final = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
+KEY_EXCHANGE: Final = "prime256v1"
+"""The group of key exchanges with clients, P-256, which TLS 1.3 makes mandatory. OpenSSL's default also has
+groups of which one handshake takes 128 ms (ffdhe8192), and the client chooses. Python can set one group only.
+"""
 FileStates = tuple[tuple[int, ...] | None, ...]
 """The state of each file, which differs between any two versions of it; None: the file does not exist."""
 
@@ -127,6 +131,7 @@ def server_tls(tls: Tls, at: KeyPath) -> TlsFiles:
     def build() -> ssl.SSLContext:
         context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
         _harden(context)
+        context.set_ecdh_curve(KEY_EXCHANGE)
         context.load_cert_chain(tls.certificate, tls.key, _no_password)
         context.sni_callback = _note_server_name
         if tls.client_ca is not None:

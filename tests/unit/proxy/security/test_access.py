@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka.conn import ScramAuthenticator
+from aiokafka.errors import AuthenticationFailedError
 from kio.schema.errors import ErrorCode
 
 from proxy.errors import SettingsError, UpstreamUnavailable
@@ -113,6 +115,28 @@ def test_scram_rejects_a_broker_that_does_not_know_the_password(
 ) -> None:
     with pytest.raises(UpstreamUnavailable, match=mechanism):
         log_in(Broker(first), mechanism=mechanism, username="proxy", password_file=secret)
+
+
+class ExpensiveBroker(Broker):
+    """Asks for iterations that would take a quarter of an hour."""
+
+    async def ask(self, request: Any, response: Any) -> Any:
+        if request.__api_key__ != 17:
+            nonce = bytes(request.auth_bytes).rpartition(b"r=")[2]
+            self._responses = [b"r=" + nonce + b"more,s=c2FsdA==,i=2147483647"]
+        return await super().ask(request, response)
+
+
+def test_scram_does_not_work_for_a_broker_without_end(secret: str) -> None:
+    with pytest.raises(UpstreamUnavailable, match="SCRAM"):
+        log_in(ExpensiveBroker(), mechanism="SCRAM-SHA-256", username="proxy", password_file=secret)
+    with pytest.raises(AuthenticationFailedError):
+        ScramAuthenticator(
+            loop=None,
+            sasl_plain_username="proxy",
+            sasl_plain_password=SECRET,
+            sasl_mechanism="SCRAM-SHA-512",
+        ).create_salted_password(b"salt", 2147483647)
 
 
 def test_scram_rejected(secret: str) -> None:

@@ -48,6 +48,23 @@ def test_they_meet_and_the_server_knows_whom_the_client_wants(authority: Authori
     assert one.getpeercert(binary_form=True) is None
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(("group", "meets"), [("prime256v1", True), ("secp521r1", False), ("X25519", False)])
+def test_a_client_cannot_choose_an_expensive_key_exchange(
+    authority: Authority, version: ssl.TLSVersion, group: str, meets: bool
+) -> None:
+    signed = authority.sign("proxy")
+    server = server_tls(Tls(certificate=signed.certificate, key=signed.key), AT)
+    client = ssl.create_default_context(cafile=authority.ca)
+    client.minimum_version = client.maximum_version = version
+    client.set_ecdh_curve(group)
+    if meets:
+        assert meet(server.context, client)[1].version() is not None
+    else:
+        with pytest.raises(ssl.SSLError):
+            meet(server.context, client)
+
+
 @pytest.mark.parametrize(
     ("settings", "accepted"),
     [
