@@ -51,6 +51,8 @@ _ADDED: Final = {
 """Settings that are lists, with their separators."""
 _SQL: Final = {
     "spark.sql.session.timeZone": "UTC",
+    # From the many conditions of an event, Spark would otherwise derive others, and plan for minutes.
+    "spark.sql.constraintPropagation.enabled": "false",
     # Keep the partitioning of Job.kept_events(), so that most tables need no further shuffle.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
     # Rows that are in order, as those of deduplicate(), need no hash table.

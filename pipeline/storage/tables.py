@@ -187,9 +187,9 @@ class Events:
         event and its duplicate alike.
         """
         self._seen = self._observed()
-        self._selected = some(within(good(self._checked), self._window))
+        self._selected = some(within(good(self._seen.table), self._window))
         self._known = known
-        unique = deduplicate(some(within(good(self._seen.table), self._window)), known, by_hour=by_hour)
+        unique = deduplicate(self._selected, known, by_hour=by_hour)
         self._doubted = Observed(unique, contradicted=F.count_if(CONTRADICTED))
         found = self._doubted.table
         added = [name for name in HASHED if name in found.columns]
@@ -216,6 +216,14 @@ class Events:
         found: int | None = self._seen.get()["first"]
         return found
 
+    def invalid(self) -> DataFrame:
+        """Return `raw, reason` of the lines or rows that are not events.
+
+        They come from the table with the counter. Spark does not move a condition below a counter. It would
+        otherwise move this one below the parser, and parse a line for each use of a field in it.
+        """
+        return bad(self._seen.table)
+
     def quarantine(self, out: str, *, add: bool = False) -> Quality:
         """Write what does not count to the quarantine table; return the counts. Call it after an action on
         events().
@@ -227,7 +235,7 @@ class Events:
         assert self._selected is not None
         assert self._doubted is not None
         seen = self._seen.get()
-        found, others = bad(self._checked), None
+        found, others = self.invalid(), None
         if self._doubted.get()["contradicted"]:
             others = Observed(contradictions(self._selected, self._known), rows=F.count(F.lit(1)))
             found = found.unionByName(others.table)

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +68,7 @@ def test_every_file_of_a_folder_counts_once(run_job: RunJob, tmp_path: Path) -> 
         ("packed.jsonl.gz", lambda lines: gzip.compress(mark + lines)),
         ("twice.jsonl.gz", lambda lines: gzip.compress(lines) + gzip.compress(lines)),
         ("packed.jsonl.bz2", bz2.compress),
+        ("packed.jsonl.deflate", zlib.compress),
     ]
     for number, (name, change) in enumerate(forms):
         lines = [json.dumps(make_event(partition=2 * number + step)) + "\n" for step in range(2)]

@@ -9,7 +9,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.storage.tables import write_table
+from pipeline.storage.sources import LINES, Source
+from pipeline.storage.tables import Events, write_table
+from pipeline.window import Window
 from tests.support.messages.usage_events import make_event, write_lines
 from tests.support.tables import read_rows
 
@@ -62,3 +64,16 @@ def test_what_is_no_event_is_kept_from_run_to_run(run_job: RunJob, tmp_path: Pat
         lines = write_lines(tmp_path / f"{name}.jsonl", [make_event(), name])
         assert run_job("ingest", "--events", lines, "--out", tmp_path / "out").exit_code == 0
     assert sorted(row.raw for row in read_rows(tmp_path / "out/quarantine")) == ["one", "two"]
+
+
+def test_a_line_is_parsed_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Also by the query for invalid lines, whose condition uses the fields hundreds of times."""
+    lines = write_lines(tmp_path / "events.jsonl", [make_event(), "bad"])
+    found = Events(spark, Source(LINES, str(lines)), Window()).invalid()
+    assert [row.raw for row in found.collect()] == ["bad"]
+    spark.conf.set("spark.sql.maxToStringFields", "100000")
+    try:
+        plan = found._jdf.queryExecution().optimizedPlan().toString()
+    finally:
+        spark.conf.unset("spark.sql.maxToStringFields")
+    assert plan.count("from_json(") == 1

@@ -14,7 +14,16 @@ from pyspark.sql import functions as F
 
 from pipeline.schema import EVENT, QUARANTINE, STORED_EVENT
 from pipeline.transforms.duplicates import PLACE
-from pipeline.transforms.events import as_written, bad, checked_lines, checked_rows, good, with_date, within
+from pipeline.transforms.events import (
+    LONGEST_LINE,
+    as_written,
+    bad,
+    checked_lines,
+    checked_rows,
+    good,
+    with_date,
+    within,
+)
 from pipeline.window import Window
 from proxy.telemetry.usage.events import UsageEvent, encode
 from tests.support.messages.usage_events import HOUR_MS, START_MS, counts, make_event, write_lines
@@ -25,11 +34,26 @@ RunJob = Callable[..., Result]
 NOW_MS = START_MS + 720 * HOUR_MS
 LATEST_MS = NOW_MS + 24 * HOUR_MS
 AHEAD = "interval_start_ms is more than a day in the future"
+NO_EVENT = "is no JSON object of an event"
+TWICE = "has a key twice"
 
 
 def compact(event: dict[str, Any]) -> str:
     """Return the event as the proxy writes it."""
     return json.dumps(event, separators=(",", ":"))
+
+
+def of_size(size: int) -> str:
+    """Return a line of this many bytes. Its last field is a long one that readers do not know."""
+    line = compact({**make_event(), "later": ""})
+    pairs, rest = divmod(size - len(line), 2)
+    return line.replace('"later":""', f'"later":"{"x" * rest}{"é" * pairs}"')
+
+
+def with_twice(name: str, value: str) -> list[str]:
+    """Return an event with a key twice, as the proxy writes it, with spaces, and with an escape."""
+    texts = [compact(make_event()), json.dumps(make_event()), json.dumps(make_event(proxy="back\\slash"))]
+    return [text.replace(f'"{name}"', f'"{name}":{value},"{name}"') for text in texts]
 
 
 BAD: list[tuple[str | dict[str, Any], str]] = [
@@ -62,6 +86,22 @@ BAD: list[tuple[str | dict[str, Any], str]] = [
     (compact({**make_event(), "user": 5}), "user is missing or no string"),
     (compact(make_event()) + "}", "is no JSON object of an event"),
     ({**make_event(), "partition": "x"}, "topic, partition or quota is of a wrong type"),
+    ({**make_event(), "partition": 1 << 31}, "topic, partition or quota is of a wrong type"),
+    ({**make_event(), "bytes_in": "5"}, "bytes_in is missing or no bigint"),
+    (json.dumps(make_event(bytes_in=777)).replace("777", "1e3"), "bytes_in is missing or no bigint"),
+    ({**make_event(), "user": {"a": None}}, "user is missing or no string"),
+    ("null", NO_EVENT),
+    (compact(make_event()) + "], [1", NO_EVENT),
+    (json.dumps(make_event()) + ', "end"], [1', NO_EVENT),
+    (json.dumps([make_event()]), NO_EVENT),
+    (json.dumps([make_event(), make_event(partition=1)]), NO_EVENT),
+    *[(line, TWICE) for line in with_twice("bytes_in", "5")],
+    *[(line, TWICE) for line in with_twice("user", '"bob"')],
+    *[(line, TWICE) for line in with_twice("quota", "null")],
+    (json.dumps(make_event()).replace('"quota"', '"later": {"a": 1, "a": 2}, "quota"'), TWICE),
+    (json.dumps(make_event(user="twice")).replace("user", r"us\u0065r", 1)[:-1] + ', "user": "bob"}', TWICE),
+    (of_size(LONGEST_LINE + 1), "is longer than 1,048,576 bytes"),
+    ("[" * 3_000_000, "is longer than 1,048,576 bytes"),
 ]
 
 
@@ -69,14 +109,18 @@ def test_what_is_no_event_is_quarantined_with_its_reason(
     run_job: RunJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline.transforms.events.time", SimpleNamespace(time=lambda: NOW_MS / 1000))
-    events = [make_event(), {**make_event(), "interval_start_ms": LATEST_MS}]
+    events = [make_event(), {**make_event(), "interval_start_ms": LATEST_MS}, of_size(LONGEST_LINE)]
     lines = write_lines(tmp_path / "events.jsonl", [*events, *[line for line, _ in BAD]])
     result = run_job("usage", "--events", lines, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     quarantine = read_rows(tmp_path / "out/quarantine")
     assert sorted(row.reason for row in quarantine) == sorted(reason for _, reason in BAD)
-    assert {row.raw for row in quarantine} >= {"no json", "", "[1]"}
-    assert counts(result.output, "read") == [2 + len(BAD)]
+    beginnings = {
+        f"{of_size(LONGEST_LINE + 1)[:1000]}... (1048577 bytes)",
+        f"{'[' * 1000}... (3000000 bytes)",
+    }
+    assert {row.raw for row in quarantine} >= {"no json", "", "[1]", *beginnings}
+    assert counts(result.output, "read") == [len(events) + len(BAD)]
     assert counts(result.output, str(tmp_path / "out/quarantine")) == [len(BAD)]
     assert len(read_rows(tmp_path / "out/usage")) == 2
 
