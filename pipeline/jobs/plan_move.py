@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from pipeline.cluster.access import PLAINTEXT, BrokerAccess
-from pipeline.cluster.log_dirs import read_cluster
 from pipeline.errors import InputError, PipelineError
 from pipeline.inputs.documents import convert, read_yaml
 from pipeline.jobs.job import Options, make_folder
@@ -32,6 +31,9 @@ def load(
             value["moves"] = []
         found = convert(value, Cluster, cluster)
     else:
+        # The library of Kafka's protocol takes long to import, and no other job uses it.
+        from pipeline.cluster.log_dirs import read_cluster
+
         try:
             found = asyncio.run(read_cluster(str(bootstrap), access.of_this_process()))
         except (OSError, EOFError, UpstreamUnavailable) as error:
