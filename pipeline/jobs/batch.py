@@ -18,6 +18,7 @@ from pipeline.transforms.usage import DAY, partition_rates, usage
 
 def append(job: Job, *, compact: bool = False) -> None:
     """Write `events/`: append the events that it lacks. A second run with the same events adds nothing."""
+    job.claim(EVENTS_TABLE)
     if is_streamed(job.spark, job.options.out):
         folder = events_folder(job.options.out)
         raise InputError(f"a stream writes {folder}; use --stream, or another --out")

@@ -1,7 +1,7 @@
 """Job: one run of a command, with its Spark session, its events, its folder and its messages."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from pipeline.spark.session import make_session, merged
 from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.formats import PARQUET, packages
 from pipeline.storage.formats import settings as settings_of
+from pipeline.storage.locks import locked
 from pipeline.storage.observed import Observed
 from pipeline.storage.sources import KAFKA, Source, parse_source
 from pipeline.storage.tables import QUARANTINE_TABLE, Events, Quality, all_events, table_folder
@@ -70,6 +71,8 @@ class Job:
         """The period of the tables, once the events have been read."""
         self._shared = SparkSession.getActiveSession() is not None
         """Whether another program has started the session, and stops it."""
+        self._locks: Final = ExitStack()
+        self._claimed: Final[set[str]] = set()
 
     def __enter__(self) -> Self:
         make_folder(self.options.out)
@@ -84,6 +87,13 @@ class Job:
             self._kept.unpersist()
         if self._spark is not None and not self._shared:
             self._spark.stop()
+        self._locks.close()
+
+    def claim(self, name: str) -> None:
+        """Keep other runs from writing a table until this job ends. Raises PipelineError if one writes it."""
+        if name not in self._claimed:
+            self._locks.enter_context(locked(self.options.out, name))
+            self._claimed.add(name)
 
     @property
     def spark(self) -> SparkSession:
@@ -162,6 +172,7 @@ class Job:
 
     def write(self, name: str, table: DataFrame) -> str:
         """Write a table of events(), and quarantine invalid events; return the table's place."""
+        self.claim(name)
         lake = self.lake
         with self.with_period(name, table) as rows:
             counted = Observed(rows, rows=F.count(F.lit(1)))
@@ -172,6 +183,7 @@ class Job:
 
     def write_by_date(self, name: str, table: DataFrame, *, whole_days: bool = False) -> None:
         """Write a table of events() that has an `hour`, and quarantine invalid events."""
+        self.claim(name)
         window = self.options.window
         with self.with_period(name, table) as rows:
             counted = Observed(rows, rows=F.count(F.lit(1)))

@@ -55,6 +55,7 @@ def write_recommendation(job: Job, options: Recommending) -> None:
     known = _current(job, options)
     review = options.review or options.apply
     for name in ("skipped", *(("replay",) if review else ())):
+        job.claim(name)
         job.lake.check(name)
 
     def scope_of(entity: QuotaEntity) -> str:

@@ -143,6 +143,7 @@ def _owners(job: Job, uses: Mapping[Key, Use], directory: Directory) -> DataFram
 
 def _keep(job: Job, name: str, table: DataFrame) -> DataFrame:
     """Write the table as Parquet and CSV, and read it back, so that it is not computed again."""
+    job.claim(name)
     job.lake.check(name)
     with job.with_period(name, table) as rows:
         folder = write_table(rows, job.options.out, name)
@@ -155,6 +156,7 @@ def _keep(job: Job, name: str, table: DataFrame) -> DataFrame:
 
 def _keep_by_date(job: Job, name: str, table: DataFrame) -> DataFrame:
     """Likewise, for a table that has an `hour`; the CSV file has the rows of this report only."""
+    job.claim(name)
     job.lake.check(name)
     with job.with_period(name, table) as rows:
         written = History(rows, job.options.out, name, job.options.window).write()

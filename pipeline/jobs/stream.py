@@ -71,6 +71,7 @@ def run_stream(job: Job, options: StreamOptions) -> None:
     """Run until the end of the topic (ONCE), or until SIGTERM or SIGINT."""
     if job.source.kind != KAFKA:
         raise InputError("--stream requires a topic: --events kafka://HOST:PORT/TOPIC")
+    job.claim(EVENTS_TABLE)
     position = f"{options.checkpoint or table_folder(job.options.out, '_checkpoint')}/ingest"
     _check_position(job, position, recover=options.recover)
     if job.spark.conf.get(SHUFFLE_PARTITIONS) in _NOT_CHOSEN:

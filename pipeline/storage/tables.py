@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pipeline.errors import InputError
 from pipeline.schema import EVENT, names
 from pipeline.storage.filesystem import FilePath, literal
+from pipeline.storage.locks import locked
 from pipeline.storage.observed import Observed
 from pipeline.storage.sources import KAFKA, LINES, Source, read_checked
 from pipeline.transforms.duplicates import CONTRADICTED, HASHED, IS_KNOWN, contradictions, deduplicate
@@ -241,10 +242,11 @@ class Events:
             found = found.unionByName(others.table)
         folder = table_folder(out, QUARANTINE_TABLE)
         if seen["bad"] or others is not None:
-            if add or is_ingested(found.sparkSession, out):
-                add_distinct(found, folder)
-            else:
-                write_table(found, out, QUARANTINE_TABLE)
+            with locked(out, QUARANTINE_TABLE, wait=True):
+                if add or is_ingested(found.sparkSession, out):
+                    add_distinct(found, folder)
+                else:
+                    write_table(found, out, QUARANTINE_TABLE)
         elif not add and not is_ingested(found.sparkSession, out):
             FilePath(found.sparkSession, folder).delete()
         contradicting = 0 if others is None else others.get()["rows"]

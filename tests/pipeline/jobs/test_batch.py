@@ -11,6 +11,7 @@ from rich.console import Console
 from pipeline.jobs import batch
 from pipeline.jobs.job import Job, Options
 from pipeline.schema import STORED_EVENT
+from pipeline.storage.locks import locked
 from pipeline.transforms.events import with_date
 from pipeline.window import make_window
 from tests.support.messages.usage_events import HOUR_MS, counts, make_event, write_lines
@@ -32,6 +33,17 @@ def test_files_are_added_once_however_often(run_job: RunJob, tmp_path: Path) -> 
     dates = sorted(path.name for path in (out / "events").glob("date=*"))
     assert dates == ["date=2025-12-31", "date=2026-01-01", "date=2026-01-02"]
     assert read_table(out / "events").column_names == STORED_EVENT.names
+
+
+def test_a_table_that_another_run_writes_is_left_alone(run_job: RunJob, tmp_path: Path) -> None:
+    lines, out = write_lines(tmp_path / "events.jsonl", [make_event()]), tmp_path / "out"
+    for job, table in (("ingest", "events"), ("throttle", "throttle")):
+        out.mkdir(exist_ok=True)
+        with locked(str(out), table):
+            result = run_job(job, "--events", lines, "--out", out)
+        assert result.exit_code == 1, result.output
+        assert str(out / table) in result.output.splitlines()[-1]
+    assert not list(out.rglob("*.parquet"))
 
 
 def test_what_was_ingested_is_a_source(run_job: RunJob, tmp_path: Path) -> None:
