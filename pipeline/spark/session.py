@@ -35,10 +35,12 @@ _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _COLLECTOR: Final = "-XX:+UseParallelGC"
 """Java's G1 costs more CPU time, for short pauses, which no job needs."""
 _COMPILER: Final = (
-    "-XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 -XX:Tier4CompileThreshold=75000"
+    "-XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 -XX:Tier4CompileThreshold=75000 "
+    "-XX:-DontCompileHugeMethods"
 )
 """Five times Java's defaults. Rows reach them at once, and most of the code that plans queries never does, so
-that Java does not optimize it for longer than it runs.
+that Java does not optimize it for longer than it runs. By default, Java interprets methods of more than 8,000
+bytes of code, such as the one that Spark generates for the check of a line.
 """
 _ANY_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
