@@ -109,7 +109,11 @@ def test_what_is_no_event_is_quarantined_with_its_reason(
     run_job: RunJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline.transforms.events.time", SimpleNamespace(time=lambda: NOW_MS / 1000))
-    events = [make_event(), {**make_event(), "interval_start_ms": LATEST_MS}, of_size(LONGEST_LINE)]
+    events: list[dict[str, Any] | str] = [
+        make_event(),
+        {**make_event(), "interval_start_ms": LATEST_MS},
+        of_size(LONGEST_LINE),
+    ]
     lines = write_lines(tmp_path / "events.jsonl", [*events, *[line for line, _ in BAD]])
     result = run_job("usage", "--events", lines, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
