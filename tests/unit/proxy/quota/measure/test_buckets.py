@@ -21,6 +21,18 @@ def buckets(quotas: dict[QuotaEntity, dict[str, float]]) -> Buckets:
     return Buckets(KEY, Limits(quotas), RULE)
 
 
+LONG_AT_MOST = 1000
+"""So many names as long as these have the bytes that all names may have. To make as many buckets as there may
+be takes seconds.
+"""
+
+
+def long_name(number: int) -> str:
+    """A name, of which LONG_AT_MOST take the room of all names."""
+    name = str(number)
+    return name.ljust(NAME_BYTES_AT_MOST // LONG_AT_MOST - getsizeof("") - 1)
+
+
 CONNECTIONS: dict[tuple[str, str], Identity] = {}
 
 
@@ -258,7 +270,7 @@ def test_names_that_clients_make_up_are_bounded() -> None:
         if number % 1000 == 0:
             kept.record(1.0, now)
     found = each.live()
-    assert BUCKETS_AT_MOST // 2 < len(found) <= BUCKETS_AT_MOST
+    assert len(found) == BUCKETS_AT_MOST
     # Those that are in use stay, and so does what they have used.
     assert each.find(who(client_id="kept"), now) is kept
     assert each.find(who(client_id="idle"), now) is not idle
@@ -270,31 +282,32 @@ def test_names_that_clients_make_up_do_not_have_a_debt_forgotten() -> None:
     each = buckets({QuotaEntity(None, DEFAULT): {KEY: 1.0}})
     owes = present(each.find(who(client_id="owes"), 0.0))
     owes.record(1e6, 0.0)
-    for number in range(2 * BUCKETS_AT_MOST):
-        each.find(who(client_id=str(number)), 1.0 + number / 1e6)
+    for number in range(2 * LONG_AT_MOST):
+        each.find(who(client_id=long_name(number)), 1.0 + number / 1e6)
     assert each.find(who(client_id="owes"), 3.0) is owes
-    assert len(each.live()) <= BUCKETS_AT_MOST
+    assert len(each.live()) == LONG_AT_MOST + 1
 
 
 def test_debts_are_forgotten_if_all_have_one() -> None:
     """The smallest one of those that are examined."""
     each = buckets({QuotaEntity(None, DEFAULT): {KEY: 1.0}})
-    for number in range(BUCKETS_AT_MOST):
-        present(each.find(who(client_id=str(number)), 0.0)).record(1e6 + number % 7, 0.0)
-    largest = each.find(who(client_id="6"), 0.0)
-    present(each.find(who(client_id="new"), 0.0)).record(1e6, 0.0)
-    assert len(each.live()) == BUCKETS_AT_MOST
+    for number in range(LONG_AT_MOST):
+        present(each.find(who(client_id=long_name(number)), 0.0)).record(1e6 - number, 0.0)
+    assert len(each.live()) == LONG_AT_MOST
+    largest = each.find(who(client_id=long_name(0)), 0.0)
+    present(each.find(who(client_id=long_name(LONG_AT_MOST)), 0.0)).record(1e6, 0.0)
+    assert len(each.live()) == LONG_AT_MOST
     assert largest in each.live()
-    assert any(bucket.client_id == "new" for bucket in each.live())
+    assert any(bucket.client_id == long_name(LONG_AT_MOST) for bucket in each.live())
 
 
 def test_room_is_made_among_buckets_of_one_moment() -> None:
     """One for each new one: to drop many at once would stop the event loop."""
     each = buckets({QuotaEntity(None, None, DEFAULT): {KEY: 5.0}})
-    for number in range(BUCKETS_AT_MOST + 1):
-        each.find_ip(str(number), 0.0)
-    assert len(each.live()) == BUCKETS_AT_MOST
-    assert each.find_ip(str(number), 0.0) in each.live()
+    for number in range(LONG_AT_MOST + 1):
+        each.find_ip(long_name(number), 0.0)
+    assert len(each.live()) == LONG_AT_MOST
+    assert each.find_ip(long_name(LONG_AT_MOST), 0.0) in each.live()
 
 
 def test_the_bytes_of_names_are_bounded_and_the_idle_ones_go_first() -> None:
@@ -341,9 +354,9 @@ def test_a_name_that_is_larger_than_all_may_be_has_a_bucket() -> None:
 
 def test_buckets_of_a_limit_source_are_bounded_too() -> None:
     each = Buckets(KEY, Limits({}, source=EachOwn()), RULE)
-    for number in range(BUCKETS_AT_MOST + 10):
-        each.find(Identity("u", str(number), "127.0.0.1"), float(number))
-    assert len(each.live()) <= BUCKETS_AT_MOST
+    for number in range(LONG_AT_MOST + 10):
+        each.find(Identity("", long_name(number), "127.0.0.1"), float(number))
+    assert len(each.live()) == LONG_AT_MOST
 
 
 class Counting(LimitSource):
