@@ -15,6 +15,7 @@ from pipeline.schema import EVENT
 from pipeline.spark.session import make_session
 from pipeline.storage.formats import PACKAGES
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from tests.support.spark import local_files
 
 JVM_FLAGS: Final = (
     # As for Kafka's tools: a compiler and a collector that cost little. G1's barriers and threads do not pay.
@@ -48,8 +49,8 @@ def start_spark(settings: Mapping[str, str] | None = None) -> SparkSession:
 
     All sessions are in one Java process, which takes packages only at its start.
     """
-    packages = list(PACKAGES.values())
-    return make_session("local[2]", kafka=True, packages=packages, settings={**QUICK, **(settings or {})})
+    quick = {**QUICK, **local_files.settings(), **(settings or {})}
+    return make_session("local[2]", kafka=True, packages=list(PACKAGES.values()), settings=quick)
 
 
 def stop_spark() -> None:

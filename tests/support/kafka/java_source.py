@@ -1,4 +1,4 @@
-"""Java programs of one file, compiled once by a JDK, with Kafka's jars."""
+"""Java programs of one file, compiled once by a JDK, with the jars of Kafka or of another library."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from proxy.demo import kafka_distribution
+from proxy.demo import java
 from proxy.demo.kafka_distribution import KafkaDistribution
 from proxy.demo.kafka_tools import JVM_FLAGS
 
@@ -28,16 +28,22 @@ def java_command(name: str, distribution: KafkaDistribution, *arguments: str) ->
 
 def compiled(name: str, distribution: KafkaDistribution) -> Path:
     """Compile a program unless this has been done, and return the folder of its classes."""
-    source = _FOLDER / f"{name}.java"
-    fits = source.read_bytes() + f"{distribution.folder.name} {distribution.java.version}".encode()
+    return compiled_source(_FOLDER / f"{name}.java", distribution.folder, distribution.java)
+
+
+def compiled_source(source: Path, jars: Path, jvm: java.Java) -> Path:
+    """Compile a source with the jars of a folder unless this has been done, and return the folder of its
+    classes.
+    """
+    fits = source.read_bytes() + f"{jars.name} {jvm.version}".encode()
     classes = _CLASSES / f"{source.stem}-{hashlib.sha256(fits).hexdigest()[:16]}"
     if not classes.exists():
         _CLASSES.mkdir(parents=True, exist_ok=True)
         unfinished = Path(mkdtemp(dir=_CLASSES))
         compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-proc:none", "-d", str(unfinished))
-        jars = os.pathsep.join(map(str, distribution.folder.glob("*.jar")))
-        java = str(distribution.java.executable)
-        subprocess.run([java, *JVM_FLAGS, *compiler, "-cp", jars, str(source)], check=True, timeout=SECONDS)
+        path = os.pathsep.join(map(str, jars.glob("*.jar")))
+        command = [str(jvm.executable), *JVM_FLAGS, *compiler, "-cp", path, str(source)]
+        subprocess.run(command, check=True, timeout=SECONDS)
         try:
             unfinished.rename(classes)
         except OSError:  # another process was faster
@@ -48,6 +54,6 @@ def compiled(name: str, distribution: KafkaDistribution) -> Path:
 @cache
 def compiles() -> bool:
     """Whether this Java has a compiler."""
-    java = str(kafka_distribution.ensure().java.executable)
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    command = [str(java.find().executable), "--list-modules"]
+    modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return "jdk.compiler@" in modules
