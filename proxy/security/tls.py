@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from proxy.errors import KeyPath, SettingsError, spell
-from proxy.security.alerts import ServerContext
 from proxy.security.der import BadCertificate, read_certificate
 from proxy.security.settings import Tls, UpstreamTls
 from proxy.security.tls_calls import call_directly
@@ -127,6 +126,9 @@ def _no_password() -> str:
 
 def server_tls(tls: Tls, at: KeyPath) -> TlsFiles:
     """TLS of a listener or of the admin port; `at` is the key of the settings in the file."""
+
+    # Imported here, because a supervisor of workers imports this file, and nothing that serves clients.
+    from proxy.security.alerts import ServerContext
 
     def build() -> ssl.SSLContext:
         context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
