@@ -154,6 +154,20 @@ def test_a_record_that_is_too_long_is_an_error(both: Meeting) -> None:
         both.read()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_bytes_that_are_no_records_raise_errors_of_tls_only(both: Meeting, seed: int) -> None:
+    chance = random.Random(seed)
+    sent = bytearray(b"".join(both.client.record(bytes(chance.choice([1, 300, 5000]))) for _ in range(10)))
+    for _ in range(chance.choice([1, 5])):
+        sent[chance.randrange(len(sent))] ^= chance.randrange(1, 256)
+    got = b""
+    with contextlib.suppress(ssl.SSLError):
+        for at in range(0, len(sent), 1000):
+            both.send(bytes(sent[at : at + 1000]))
+            got += both.read()
+    assert not any(got), "no data is made up"
+
+
 async def test_a_flood_of_small_records_leaves_time_to_others(both: Meeting) -> None:
     loop = asyncio.get_running_loop()
     got: list[bytes] = []
