@@ -249,7 +249,6 @@ class QuotaKind:
         *,
         name: str,
         keys: tuple[QuotaKey, ...],
-        api_keys: tuple[int, ...],
         scope: str,
         build: Callable[[], Quota],
         configs: tuple[ConfigKey, ...] = (),
@@ -265,8 +264,6 @@ class QuotaKind:
         """Checks whether its configs contradict each other; None if they cannot."""
         self.between_brokers: Final = between_brokers
         """Whether the kind applies to requests of brokers, and not to those of clients."""
-        self.api_keys: Final = api_keys
-        """The APIs to which it applies; none for connections."""
         self.scope: Final = scope
         """PER_BROKER or PER_CLUSTER."""
         self.build: Final = build

@@ -291,7 +291,6 @@ class ThresholdCheck(ConfigCheck):
 KIND: Final = QuotaKind(
     name="broker_bytes_in",
     keys=(),
-    api_keys=API_KEYS,
     scope=PER_BROKER,
     build=BrokerBytesIn,
     configs=(BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD),

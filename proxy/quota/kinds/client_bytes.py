@@ -112,7 +112,6 @@ KIND: Final = QuotaKind(
             help="Bytes per second that a user, a client id or both may fetch, by scope.",
         ),
     ),
-    api_keys=API_KEYS,
     scope=PER_BROKER,
     build=ClientBytes,
 )

@@ -99,7 +99,6 @@ KIND: Final = QuotaKind(
             help="Connections per second that an address may open, by scope; others wait, or are closed.",
         ),
     ),
-    api_keys=(),
     scope=PER_BROKER,
     build=ConnectionCreation,
 )

@@ -120,7 +120,6 @@ KIND: Final = QuotaKind(
             help="Partitions per second that a user, a client id or both may create or delete in a cluster.",
         ),
     ),
-    api_keys=API_KEYS,
     scope=PER_CLUSTER,
     build=ControllerMutation,
 )

@@ -151,7 +151,6 @@ KIND: Final = QuotaKind(
             help="Percentage of one thread's time that a user, a client id or both may use, by scope.",
         ),
     ),
-    api_keys=API_KEYS,
     scope=PER_BROKER,
     build=RequestPercentage,
 )

@@ -7,7 +7,7 @@ may have quotas of both kinds. `omit` omits all partitions of a topic that is ov
 
 from typing import Final
 
-from proxy.quota.kinds.topic_partition_bytes.kind import API_KEYS, RateConfigs, TopicPartitionBytes
+from proxy.quota.kinds.topic_partition_bytes.kind import RateConfigs, TopicPartitionBytes
 from proxy.quota.limits.config_keys import (
     TOPIC_CONSUMER_BYTE_RATE,
     TOPIC_CONSUMER_BYTE_RATE_ACTION,
@@ -33,7 +33,6 @@ def build() -> Quota:
 KIND: Final = QuotaKind(
     name="topic_bytes",
     keys=(),
-    api_keys=API_KEYS,
     scope=PER_CLUSTER,
     build=build,
     configs=TOPIC_CONFIGS.all,

@@ -68,10 +68,7 @@ ANSWER: Final = 2
 class GatedFetch:
     """A fetch from which quotas may omit some or all partitions."""
 
-    def __init__(
-        self, frame: Frame, exchange: Exchange, view: RequestView, request: FetchRequest, now: float
-    ) -> None:
-        self.frame: Final = frame
+    def __init__(self, exchange: Exchange, view: RequestView, request: FetchRequest, now: float) -> None:
         self.exchange: Final = exchange
         self.view: Final = view
         self.request: Final = request
@@ -188,9 +185,7 @@ class FetchSessions:
         request = read_fetch_request(whole, after_bounds(view), view.api_version, at_most)
         if self._between_brokers:
             view.replica_id = replica_id(whole, view.min_bytes_at, request)
-        # The frame object and its pieces are used again for the next frame.
-        kept = Frame(frame.pieces, frame.size, True)
-        fetch = GatedFetch(kept, exchange, view, request, now)
+        fetch = GatedFetch(exchange, view, request, now)
         if request.full:
             if self._start_full(fetch, exchange.client):
                 return fetch

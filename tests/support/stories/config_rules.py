@@ -12,7 +12,6 @@ CONFIG_KEYS: Final = tuple(value for value in vars(config_keys).values() if isin
 KIND: Final = QuotaKind(
     name="configs",
     keys=(),
-    api_keys=(),
     scope=PER_BROKER,
     build=lambda: Quota(()),
     configs=CONFIG_KEYS,

@@ -254,7 +254,6 @@ CONFIGS: Final = (*NATIVE, LEADER_THROTTLED, FOLLOWER_THROTTLED)
 KIND: Final = QuotaKind(
     name="replication",
     keys=(),
-    api_keys=(FETCH,),
     scope=PER_BROKER,
     build=Replication,
     configs=CONFIGS,

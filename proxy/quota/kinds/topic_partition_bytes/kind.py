@@ -339,7 +339,6 @@ def _charge(bucket: Bucket, size: int, who: Identity, verdict: Verdict, now: flo
 KIND: Final = QuotaKind(
     name="topic_partition_bytes",
     keys=(),
-    api_keys=API_KEYS,
     scope=PER_BROKER,
     build=TopicPartitionBytes,
     configs=PARTITION_CONFIGS.all,

@@ -63,7 +63,7 @@ def kind(scope: str = PER_BROKER) -> tuple[QuotaKind, list[Recording]]:
         return made[-1]
 
     keys = (QuotaKey("q", LONG),)
-    return QuotaKind(name=scope, keys=keys, api_keys=(0,), scope=scope, build=build), made
+    return QuotaKind(name=scope, keys=keys, scope=scope, build=build), made
 
 
 def test_each_broker_has_its_own_quotas_but_for_those_of_the_cluster() -> None:
