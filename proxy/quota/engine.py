@@ -11,8 +11,6 @@ from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import NO_EXEMPTIONS, UNLIMITED
 from proxy.quota.limits.limits import Limits
-from proxy.quota.measure.bucket import Bucket
-from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.measure.debt import Debt
 from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Rejections
@@ -316,14 +314,6 @@ class QuotaEngine:
     def active(self) -> list[Quota]:
         """The quotas that have limits; read-only."""
         return self._active
-
-    def live(self) -> list[Bucket]:
-        """Every bucket that has been used and has a limit."""
-        return [bucket for quota in self._active for bucket in quota.live()]
-
-    def buckets(self, now: float) -> list[BucketState]:
-        """The state of every live bucket."""
-        return [bucket.state(now) for bucket in self.live()]
 
     def forget_idle(self, now: float) -> None:
         """Drop the state that has not been used for an hour."""

@@ -131,10 +131,6 @@ class QuotaEngines:
             active.extend([(node_id, quota) for quota in engine.active if quota not in shared])
         return active
 
-    def live(self) -> list[tuple[int, Bucket]]:
-        """Every live bucket with its broker's node id, in the order of active()."""
-        return [(node_id, bucket) for node_id, quota in self.active() for bucket in quota.live()]
-
     def shared_buckets(self, now: float) -> list[Bucket]:
         """The buckets of all brokers whose limits are divided among processes."""
         return [bucket for _, quota in self.active() for bucket in quota.shared_buckets(now)]

@@ -24,6 +24,8 @@ from tests.support.messages.kio_messages import (
     response_frame,
     response_type,
 )
+from tests.support.present import present
+from tests.support.stories.buckets import live_buckets
 from tests.support.stories.playbook import EVERYONE, Playbook, Quotas, drive, engine, new_relay
 
 MIB = 1 << 20
@@ -209,14 +211,14 @@ def test_later_batches_of_a_producer_wait_until_the_rejected_one_comes_again() -
 def test_the_client_quota_counts_what_goes_on() -> None:
     quotas = {EVERYONE: {"producer_byte_rate": 100_000.0}}
     told_story = over(story(quotas=quotas))
-    buckets = told_story.relay._engine.live()
-    (bucket,) = [bucket for bucket in buckets if bucket.quota == "producer_byte_rate"]
-    before = bucket.tokens.measure(told_story._now)
+    buckets = live_buckets(told_story.relay._engine)
+    (tokens,) = [present(bucket.tokens) for bucket in buckets if bucket.quota == "producer_byte_rate"]
+    before = tokens.measure(told_story._now)
     told_story.client(request(2, {HOT: [300], COLD: [100]}, sequence=10))
     size = len(request(2, {COLD: [100]}, sequence=10)) - LENGTH_SIZE
-    assert bucket.tokens.measure(told_story._now) == before - size
+    assert tokens.measure(told_story._now) == before - size
     told_story.client(request(3, {HOT: [300]}, sequence=10))
-    assert bucket.tokens.measure(told_story._now) == before - size
+    assert tokens.measure(told_story._now) == before - size
 
 
 def test_rejected_bytes_are_not_counted_as_the_partitions() -> None:

@@ -22,6 +22,7 @@ from tests.support.messages.exchanges import (
     responded,
 )
 from tests.support.messages.kio_messages import Ports
+from tests.support.stories.buckets import live_buckets
 from tests.support.stories.playbook import EACH_CLIENT, EVERYONE, START, Playbook, drive, engine, new_relay
 
 KILOBYTE_IN = {EVERYONE: {"producer_byte_rate": 1000.0}}
@@ -161,7 +162,7 @@ def test_pipelined_fetches_are_in_flight_together_if_there_are_tokens_for_all() 
     story.broker(fetched(2)).to_client(fetched(2)).to_broker()
     story.broker(fetched(3)).to_client(fetched(3)).to_broker(bounded_fetch(4))
     story.client(bounded_fetch(5)).to_broker(bounded_fetch(5))
-    (bucket,) = made.live()
+    (bucket,) = live_buckets(made)
     assert (bucket.used, queue_of(bucket).reserved(START)) == (600.0, 2 * EXPECTED_BYTES)
     relay.end()
     assert bucket.used == 600.0 + 2 * EXPECTED_BYTES, "a client gains nothing by disconnecting"
@@ -172,7 +173,7 @@ def test_eight_pipelined_fetches_are_in_flight_at_most() -> None:
     story = Playbook(drive(made, Ports(), Traffic()))
     story.client(bounded_fetch(0)).to_broker(bounded_fetch(0)).broker(fetched(0)).to_client(fetched(0))
     story.client(b"".join([bounded_fetch(at) for at in range(1, 25)]))
-    (bucket,) = made.live()
+    (bucket,) = live_buckets(made)
     for begin in (1, 9, 17):
         story.to_broker(*[bounded_fetch(at) for at in range(begin, begin + 8)])
         for at in range(begin, begin + 8):

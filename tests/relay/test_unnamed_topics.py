@@ -19,6 +19,7 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.requests.unnamed_topics import FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS, NAMES_SECONDS
 from proxy.wire.edit import LENGTH_SIZE
 from tests.support.messages.kio_messages import Ports
+from tests.support.stories.buckets import live_buckets
 from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine
 from tests.support.stories.unnamed_topics import (
     COLD,
@@ -146,7 +147,7 @@ def test_bytes_that_a_quota_rejects_are_not_charged_though_all_others_are_of_an_
     limits = engine({EVERYONE: {"producer_byte_rate": 1e6}}, resources=REJECTING)
     play = Playbook(drive(limits, Ports(), Traffic(), topic_names=names)).client(request(1, {HOT: [5000]}))
     play.to_broker(request(1, {HOT: [5000]}))
-    [bucket] = [bucket for bucket in limits.live() if bucket.quota == "producer_byte_rate"]
+    [bucket] = [bucket for bucket in live_buckets(limits) if bucket.quota == "producer_byte_rate"]
     used = bucket.used
     asked = request(2, {HOT: [3000], "made up": [200]})
     play.client(asked)
@@ -170,7 +171,7 @@ def test_a_large_request_waits_too_and_is_charged() -> None:
     play.client(asked[: MIB + MIB // 4]).to_broker()
     names.learn(HOT)
     play.at(FIRST_LOOK_SECONDS).client(asked[MIB + MIB // 4 :]).to_broker(asked)
-    buckets = play.relay._engine.live()
+    buckets = live_buckets(play.relay._engine)
     assert sorted(bucket.partition for bucket in buckets) == [0, 1, 2, 3, 4]
 
 
@@ -276,4 +277,4 @@ def test_a_client_that_hangs_up_costs_nothing() -> None:
     play = told(Names()).client(request(1, {HOT: [10]}))
     play.relay.end()
     play.to_broker()
-    assert play.relay._engine.live() == []
+    assert live_buckets(play.relay._engine) == []

@@ -28,6 +28,7 @@ from tests.support.messages.exchanges import (
     responded,
 )
 from tests.support.messages.kio_messages import Ports, response_frame
+from tests.support.stories.buckets import live_buckets
 from tests.support.stories.playbook import EVERYONE, Playbook, Quotas, drive, engine
 
 MIB = 1 << 20
@@ -209,7 +210,7 @@ def test_waits_are_counted_as_the_buckets_do() -> None:
     counted.story.client(produce(1, size=3000)).broker(produced(1)).at(5)
     counted.story.client(fetch(2, version=4)).broker(response_frame(fetch_response(4, bytes(2500)), 2)).at(20)
     counted.take()
-    buckets = counted.engine.live()
+    buckets = live_buckets(counted.engine)
     assert [bucket.throttled_requests for bucket in buckets] == [1, 1]
     waits = {usage.tally.quota: usage.tally for usage in counted.usages if usage.tally.quota}
     for bucket in buckets:
@@ -236,7 +237,7 @@ def test_what_is_rejected_is_counted_as_in_the_metrics() -> None:
     tallies = [usage.tally for usage in counted.usages]
     requests = sum(topic.requests for topic in topics.values())
     assert sum(tally.rejected_requests for tally in tallies) == requests == 2
-    buckets = counted.engine.live()
+    buckets = live_buckets(counted.engine)
     assert sum(tally.throttled_requests for tally in tallies) == sum(
         bucket.throttled_requests for bucket in buckets
     )

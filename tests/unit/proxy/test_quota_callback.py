@@ -22,6 +22,7 @@ from proxy.quota_callback import (
 )
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
+from tests.support.stories.buckets import bucket_states
 
 ALICE = Identity("alice", "app", "127.0.0.1")
 BOB = Identity("bob", "app", "127.0.0.1")
@@ -106,7 +107,7 @@ def test_clients_with_the_same_tags_share_a_bucket() -> None:
     engine = engine_of(ByTeam())
     assert produce(engine, 1000) == 0.0
     assert produce(engine, 500, BOB) == pytest.approx(0.5)
-    (state,) = engine.buckets(0.0)
+    (state,) = bucket_states(engine, 0.0)
     assert (state.quota, state.user, state.client_id, state.limit) == (
         "producer_byte_rate",
         "team=one",
@@ -159,7 +160,9 @@ def test_partitions_of_a_client() -> None:
     request, response = RequestView(1, 12, 1, "app", 100), ResponseView(12, True, 50)
     response.items = [Item("orders", NO_ID, 0, 1000)]
     assert engine.charge(request, response, ALICE, 0.0).throttle_seconds == pytest.approx(1.0)
-    assert ("alice,partition=orders-0", 500) in {(state.user, state.limit) for state in engine.buckets(0.0)}
+    assert ("alice,partition=orders-0", 500) in {
+        (state.user, state.limit) for state in bucket_states(engine, 0.0)
+    }
 
 
 def test_open_clients_are_unlimited_while_it_fails() -> None:

@@ -13,6 +13,7 @@ from proxy.quota.usage import UsageLedger
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import RequestView, ResponseView
+from tests.support.stories.buckets import bucket_states, live_buckets
 from tests.support.stories.enforcement import enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -86,7 +87,7 @@ def test_an_inactive_quota_is_not_called() -> None:
     engine.configure(SOME, 0.0)
     assert not engine.covers(5)
     assert engine.admit(request(), WHO, 0.0).throttle_seconds == 1.0
-    assert engine.live() == [used.bucket]
+    assert live_buckets(engine) == [used.bucket]
     idle.active = True
     engine.configure(SOME, 0.0)
     assert engine.admit(request(), WHO, 0.0).throttle_seconds == 3.0
@@ -180,7 +181,7 @@ def test_all_quotas_are_configured_shown_and_swept() -> None:
     engine.forget_idle(2.0)
     assert [quota.configured for quota in quotas] == [[SOME], [SOME]]
     assert [quota.forgotten for quota in quotas] == [[2.0], [2.0]]
-    assert [state.quota for state in engine.buckets(3.0)] == ["one", "two"]
+    assert [state.quota for state in bucket_states(engine, 3.0)] == ["one", "two"]
 
 
 class Omitting(Quota):

@@ -20,6 +20,7 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.present import present
+from tests.support.stories.buckets import live_by_node
 from tests.support.stories.enforcement import enforcement
 
 SOME = Limits({QuotaEntity(DEFAULT, None): {"q": 1.0}})
@@ -152,7 +153,7 @@ def produces(engines: QuotaEngines, node_id: int, size: int, now: float = 0.0, u
 
 def tokens(engines: QuotaEngines, quota: str, now: float) -> dict[int, float]:
     """The tokens of each live bucket of a quota, by the broker."""
-    live = engines.live()
+    live = live_by_node(engines)
     return {node_id: present(bucket.tokens).measure(now) for node_id, bucket in live if bucket.quota == quota}
 
 
@@ -177,7 +178,7 @@ def test_every_client_quota_may_be_of_the_cluster() -> None:
         response.service_seconds = 0.5
         engine.charge(metadata, response, who, 0.0)
         engine.connect("127.0.0.1", 0.0)
-    found = {(bucket.quota, node_id): bucket.used for node_id, bucket in engines.live()}
+    found = {(bucket.quota, node_id): bucket.used for node_id, bucket in live_by_node(engines)}
     assert found == {
         ("producer_byte_rate", ALL_BROKERS): 30.0,
         ("consumer_byte_rate", ALL_BROKERS): 312.0,
@@ -192,7 +193,7 @@ def test_an_entity_may_have_its_own_scope() -> None:
         for node_id in BROKERS:
             produces(engines, node_id, 10, user="a")
             produces(engines, node_id, 10, user="b")
-        found = sorted((bucket.user, node_id) for node_id, bucket in engines.live())
+        found = sorted((bucket.user, node_id) for node_id, bucket in live_by_node(engines))
         assert found == sorted([(of_cluster, ALL_BROKERS), *[(of_brokers, node_id) for node_id in BROKERS]])
 
 
@@ -203,7 +204,7 @@ def test_a_more_specific_quota_with_another_scope_takes_precedence() -> None:
     )
     engines = QuotaEngines([CLIENT_BYTES], limits)
     assert [produces(engines, node_id, 1000) for node_id in BROKERS] == [0.0, 0.0, 0.0]
-    assert [node_id for node_id, _ in engines.live()] == [1, 2, 3]
+    assert [node_id for node_id, _ in live_by_node(engines)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)])
@@ -246,7 +247,7 @@ def test_kafkas_window_does_not_forget_uses_if_the_scope_changes() -> None:
             produces(engines, node_id, 1000, float(second))
     engines.configure(scoped(CLUSTER_SCOPE, algorithm=WINDOW), 5.0)
     assert produces(engines, 1, 1000, 5.0) > 0.0
-    assert [bucket.measure(5.0) for _, bucket in engines.live()] == [pytest.approx(1600.0)]
+    assert [bucket.measure(5.0) for _, bucket in live_by_node(engines)] == [pytest.approx(1600.0)]
 
 
 def test_a_client_that_owes_nothing_has_its_burst_after_a_change_of_scope() -> None:
@@ -303,7 +304,7 @@ def test_every_new_bucket_of_a_shared_limit_begins_with_a_part() -> None:
     request.items = [Item("orders", NO_ID, 0, 100)]
     for node_id in (1, 2):
         engines.engine(node_id, 0.0).admit(request, who, 0.0)
-    found = sorted((bucket.quota, node_id, bucket.limit) for node_id, bucket in engines.live())
+    found = sorted((bucket.quota, node_id, bucket.limit) for node_id, bucket in live_by_node(engines))
     assert found == [
         ("controller_mutation_rate", ALL_BROKERS, 250.0),
         ("producer.byte.rate", 1, 250.0),

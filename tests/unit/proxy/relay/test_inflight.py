@@ -17,6 +17,7 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame
 from proxy.wire.views import RequestView
+from tests.support.stories.buckets import live_buckets
 from tests.support.stories.playbook import EVERYONE, START, engine
 
 
@@ -225,5 +226,5 @@ def test_each_partition_of_a_local_response_costs_request_time() -> None:
     for number, partitions in enumerate((0, 1000)):
         exchange = with_local_response(number, b"response")
         order.answer(exchange, RequestView(PRODUCE, 9, number, "c", 100), partitions, START)
-    (bucket,) = limits.live()
+    (bucket,) = live_buckets(limits)
     assert bucket.used == pytest.approx(100.0 * (2 * LOCAL_SECONDS + 1000 * LOCAL_PARTITION_SECONDS))

@@ -30,6 +30,7 @@ from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.views import RequestView
 from tests.support.process.log_broker import LogBroker
+from tests.support.stories.buckets import live_by_node
 from tests.support.waiting import reached
 
 LIMIT = 1000.0
@@ -66,7 +67,7 @@ async def start() -> AsyncIterator[Start]:
         for number in range(clients):
             who = Identity("u", f"c{number}", "10.0.0.1")
             engines.engine(1, 0.0).admit(RequestView(PRODUCE, 9, 1, who.client_id, 10), who, 0.0)
-        _, bucket = engines.live()[0]
+        _, bucket = live_by_node(engines)[0]
         sharing = LimitSharing(name, engines, topic, asyncio.get_running_loop().time)
         tasks.start(sharing.follow())
         tasks.start(sharing.run())
@@ -135,7 +136,7 @@ async def test_a_larger_part_applies_before_the_next_pass(monkeypatch: pytest.Mo
     engines = quota_engines()
     who = Identity("u", "c", "10.0.0.1")
     engines.engine(1, 0.0).admit(RequestView(PRODUCE, 9, 1, "c", 10), who, 0.0)
-    _, bucket = engines.live()[0]
+    _, bucket = live_by_node(engines)[0]
     bucket.record(1000 * LIMIT, loop.time(), who)
     written = 0
     without_demand = 1 << 30
@@ -209,7 +210,7 @@ async def test_a_process_that_reads_its_first_record_late_keeps_the_whole_limits
     tasks, loop = Tasks(), asyncio.get_running_loop()
     engines, written, passes, stopped_at = quota_engines(), list[bytes](), 0, float("inf")
     engines.engine(1, 0.0).admit(RequestView(PRODUCE, 9, 1, "c", 10), Identity("u", "c", "10.0.0.1"), 0.0)
-    _, bucket = engines.live()[0]
+    _, bucket = live_by_node(engines)[0]
 
     def time() -> float:
         nonlocal passes

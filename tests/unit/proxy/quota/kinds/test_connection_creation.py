@@ -10,6 +10,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.rates import SampledRate
 from proxy.quota.verdict import ALLOW
 from tests.support.present import present
+from tests.support.stories.buckets import bucket_states, live_buckets
 from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 ADDRESS = "10.0.0.1"
@@ -114,7 +115,7 @@ def test_nothing_is_given_back_to_an_address_without_a_quota() -> None:
     engine = engine_of(limits({"10.9.0.0/16": 1.0}, exempt_cidrs=["10.9.1.0/24"]))
     for address in ("10.9.1.1", ADDRESS):
         engine.give_back_connection(address, 0.0)
-    assert engine.live() == []
+    assert live_buckets(engine) == []
 
 
 def test_each_address_waits_for_itself() -> None:
@@ -127,7 +128,7 @@ def test_addresses_of_a_network_have_its_limit_each() -> None:
     engine = engine_of(limits({"10.0.0.0/8": 2.0, "10.0.1.0/24": 3.0, ADDRESS: 4.0, DEFAULT: 1.0}))
     for address in (ADDRESS, "10.0.0.2", "10.0.0.3", "10.0.1.1", "192.168.0.1", "::1"):
         engine.connect(address, 0.0)
-    shown = {state.ip: state.limit for state in engine.buckets(0.0)}
+    shown = {state.ip: state.limit for state in bucket_states(engine, 0.0)}
     assert shown == {
         ADDRESS: 4.0,
         "10.0.0.2": 2.0,
@@ -141,7 +142,7 @@ def test_addresses_of_a_network_have_its_limit_each() -> None:
 def test_an_address_without_a_quota_passes() -> None:
     engine = engine_of(limits({"10.0.0.0/8": 1.0}))
     assert [wait(engine, 0.0, "192.168.0.1") for _ in range(100)] == [0.0] * 100
-    assert engine.live() == []
+    assert live_buckets(engine) == []
 
 
 def test_a_change_applies_to_those_that_come_after_it() -> None:
@@ -165,7 +166,7 @@ def test_waits_are_counted_by_address() -> None:
     engine = engine_of(limits({DEFAULT: 1.0}))
     for _ in range(4):
         wait(engine, 100.0)
-    (state,) = engine.buckets(100.0)
+    (state,) = bucket_states(engine, 100.0)
     assert (state.quota, state.user, state.client_id, state.ip) == (
         "connection_creation_rate",
         "",
@@ -178,7 +179,7 @@ def test_waits_are_counted_by_address() -> None:
 def test_observed_connections_are_served_at_once() -> None:
     engine = engine_of(limits({DEFAULT: 1.0}, mode=OBSERVE))
     assert [wait(engine, 0.0) for _ in range(4)] == [0.0] * 4
-    (state,) = engine.buckets(0.0)
+    (state,) = bucket_states(engine, 0.0)
     assert state.throttled_requests == 3
     assert state.throttle_seconds == pytest.approx(1.0)
 
@@ -186,7 +187,7 @@ def test_observed_connections_are_served_at_once() -> None:
 def test_exempt_addresses_are_not_measured() -> None:
     engine = engine_of(limits({DEFAULT: 1.0}, exempt_cidrs=["10.0.0.0/24"]))
     assert [wait(engine, 0.0) for _ in range(4)] == [0.0] * 4
-    assert engine.live() == []
+    assert live_buckets(engine) == []
 
 
 def test_the_quota_of_a_user_limits_no_connection() -> None:

@@ -20,6 +20,7 @@ from proxy.quota.quota import DOUBLE, PER_CLUSTER
 from proxy.quota.verdict import ALLOW
 from proxy.wire.views import RequestView, ResponseView
 from tests.support.present import present
+from tests.support.stories.buckets import bucket_states, live_by_node
 from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -238,8 +239,8 @@ def test_all_brokers_share_one() -> None:
     whose = quota.bucket(WHO, NOW)
     assert whose is not None
     quota.charge_strict(whose, 30, NOW)
-    assert [engine.buckets(NOW)[0].tokens for engine in engines.engines().values()] == [-8.0, -8.0]
-    [(broker, bucket)] = engines.live()
+    assert [bucket_states(engine, NOW)[0].tokens for engine in engines.engines().values()] == [-8.0, -8.0]
+    [(broker, bucket)] = live_by_node(engines)
     assert (broker, bucket.state(NOW).tokens) == (ALL_BROKERS, -8.0)
 
 
@@ -253,7 +254,7 @@ def test_what_is_each_brokers_own_is_shown_beside_it() -> None:
     whose = quota.bucket(WHO, NOW)
     assert whose is not None
     quota.charge_permissive(whose, 1, NOW)
-    assert [(broker, bucket.quota) for broker, bucket in engines.live()] == [
+    assert [(broker, bucket.quota) for broker, bucket in live_by_node(engines)] == [
         (ALL_BROKERS, CONTROLLER_MUTATION_RATE),
         (1, "producer_byte_rate"),
         (2, "producer_byte_rate"),

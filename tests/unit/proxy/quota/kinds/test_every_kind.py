@@ -17,6 +17,7 @@ from proxy.quota.quota import DOUBLE, INT, PER_BROKER, PER_CLUSTER, Quota, Quota
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.views import RequestView, ResponseView
+from tests.support.stories.buckets import bucket_states, live_buckets
 from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 KINDS = load_kinds()
@@ -250,7 +251,7 @@ def test_idle_state_is_dropped(kind: QuotaKind) -> None:
 def test_the_engine_counts_what_a_kind_throttles(kind: QuotaKind, algorithm: str) -> None:
     engine = engine_of(kind, limits_of(kind, algorithm=algorithm))
     waits = pass_through(kind, engine, burst_of(kind, algorithm) + 20)
-    states = engine.buckets(0.0)
+    states = bucket_states(engine, 0.0)
     assert max(waits) > 0.0
     assert sum(state.throttled_requests for state in states) == sum(1 for seconds in waits if seconds > 0)
     assert sum(state.throttle_seconds for state in states) == pytest.approx(sum(waits))
@@ -270,7 +271,7 @@ def test_an_observed_quota_counts_as_if_enforced_and_lets_everything_pass(
     waits = pass_through(kind, enforcing, size)
     assert max(waits) > 0.0
     assert pass_through(kind, observing, size) == [0.0] * len(waits)
-    for observed, enforced in zip(observing.buckets(0.0), enforcing.buckets(0.0), strict=True):
+    for observed, enforced in zip(bucket_states(observing, 0.0), bucket_states(enforcing, 0.0), strict=True):
         assert observed.mode == OBSERVE
         assert observed.rate == enforced.rate
         assert observed.throttled_requests == enforced.throttled_requests
@@ -306,5 +307,5 @@ def test_exempt_clients_have_no_buckets(kind: QuotaKind, exempt: EnforcementOpti
         return  # Nobody knows a new connection's user and client id.
     engine = engine_of(kind, limits_of(kind, **exempt))
     assert max(pass_through(kind, engine, 2000)) == 0.0
-    assert engine.live() == []
+    assert live_buckets(engine) == []
     assert all(engine.admit(request, WHO, 0.0) is ALLOW for request, _ in exchanges(kind, 2000))

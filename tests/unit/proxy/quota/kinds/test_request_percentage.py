@@ -11,6 +11,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import END
 from proxy.wire.views import RequestView, ResponseView
+from tests.support.stories.buckets import bucket_states
 from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 PRODUCE, FETCH, METADATA, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, SHARE_FETCH = 0, 1, 3, 11, 12, 14, 78
@@ -217,5 +218,5 @@ def test_the_longer_wait_counts_and_on_a_tie_that_of_the_requests(
     response.service_seconds = 0.1 + seconds
     verdict = engine.charge(request, response, WHO, 0.0)
     assert verdict.throttle_seconds == pytest.approx(wait)
-    counted = {state.quota: state.throttled_requests for state in engine.buckets(0.0)}
+    counted = {state.quota: state.throttled_requests for state in bucket_states(engine, 0.0)}
     assert counted == {name: int(name == binds) for name in quotas}

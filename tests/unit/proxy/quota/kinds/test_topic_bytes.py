@@ -26,6 +26,7 @@ from proxy.wire.cursor import NO_PARTITION
 from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import RequestView
 from tests.support.present import present
+from tests.support.stories.buckets import live_by_node
 from tests.support.stories.partition_quota import WHO, charge, items, produce
 
 IN, OUT = TOPIC_PRODUCER_BYTE_RATE.name, TOPIC_CONSUMER_BYTE_RATE.name
@@ -84,7 +85,7 @@ def test_partitions_on_all_brokers_share_one_limit() -> None:
         "orders",
         NO_PARTITION,
     )
-    assert [(node_id, bucket.used) for node_id, bucket in made.live()] == [(ALL_BROKERS, 1500.0)]
+    assert [(node_id, bucket.used) for node_id, bucket in live_by_node(made)] == [(ALL_BROKERS, 1500.0)]
 
 
 def test_consumers_of_all_partitions_share_one_limit() -> None:
@@ -142,7 +143,7 @@ def test_partitions_and_the_topic_may_both_be_omitted() -> None:
     assert plan(engine, both, now=5.2) == [True, True]
     for item in both:
         item.end()
-    queues = [bucket.fetch_queue for _, bucket in made.live()]
+    queues = [bucket.fetch_queue for _, bucket in live_by_node(made)]
     assert all(queue.waiting == 0 and queue.reserved(5.2) == 0.0 for queue in queues if queue)
 
 

@@ -13,6 +13,7 @@ from proxy.relay.fetch.grants import BESIDE_AT_MOST, FetchGrants
 from proxy.wire.api_keys import FETCH
 from proxy.wire.views import RequestView
 from tests.support.present import present
+from tests.support.stories.buckets import live_buckets
 from tests.support.stories.playbook import EVERYONE, START, engine
 
 LIMIT = 1e9
@@ -29,7 +30,7 @@ class Side:
 
     @property
     def bucket(self) -> Bucket:
-        return self.engine.live()[0]
+        return live_buckets(self.engine)[0]
 
     @property
     def reserved(self) -> float:

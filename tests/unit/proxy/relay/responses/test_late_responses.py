@@ -13,6 +13,7 @@ from proxy.relay.read_turns import FRAMES, PAUSE_SECONDS
 from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.exchanges import TOPIC, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports, read_frame, response_frame, response_type
+from tests.support.stories.buckets import live_buckets
 from tests.support.stories.playbook import START, Playbook, drive, engine
 
 LIMITED = Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "1000"}})
@@ -34,7 +35,7 @@ class Topic:
     @property
     def used(self) -> float:
         """The bytes that the buckets have counted."""
-        return sum(bucket.used for bucket in self.limits.live())
+        return sum(bucket.used for bucket in live_buckets(self.limits))
 
 
 def rejected(correlation_id: int, version: int = 7, error: ErrorCode = DENIED) -> bytes:

@@ -18,6 +18,7 @@ from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import TOPIC, produce
 from tests.support.messages.kio_messages import Ports
 from tests.support.process.certificates import Authority
+from tests.support.stories.buckets import live_buckets
 from tests.support.stories.connections import new_connection
 from tests.support.stories.playbook import drive, engine
 from tests.unit.proxy.relay.responses.test_late_responses import rejected
@@ -58,7 +59,7 @@ class Broker(Host):
 
     @property
     def used(self) -> float:
-        return sum(bucket.used for bucket in self.limits.live())
+        return sum(bucket.used for bucket in live_buckets(self.limits))
 
 
 async def resets(host: Broker, tls: ssl.SSLContext | None) -> None:

@@ -20,6 +20,7 @@ from proxy.wire.cursor import NO_ID
 from proxy.wire.fetch_request import NO_BOUND
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.present import present
+from tests.support.stories.buckets import bucket_states
 from tests.support.stories.enforcement import EnforcementOptions
 from tests.support.stories.partition_quota import IN, OUT, WHO, charge, fetch, items, limits, produce, quota
 
@@ -184,7 +185,7 @@ def test_observed_it_bounds_nothing_and_nobody_waits() -> None:
     assert engine.limit_fetch(RequestView(FETCH, 12, 1, "c", 100), WHO, grant, 0.0)
     assert grant.ask(0.0) == 0.0
     assert grant.max_bytes == NO_BOUND
-    assert [state.throttle_seconds for state in engine.buckets(0.0)] == [2.0, 2.0]
+    assert [state.throttle_seconds for state in bucket_states(engine, 0.0)] == [2.0, 2.0]
 
 
 def test_idle_state_is_dropped() -> None:
