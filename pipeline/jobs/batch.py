@@ -43,7 +43,7 @@ def write_throttle(job: Job) -> None:
 
 def write_chargeback(job: Job, prices: Prices) -> None:
     """Write `chargeback/`: the cost of each tenant."""
-    job.write("chargeback", chargeback(job.events(), prices))
+    job.write("chargeback", chargeback(job.hourly_sums(), prices))
 
 
 def write_replay(job: Job, quotas: QuotaSet) -> None:

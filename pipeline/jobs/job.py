@@ -85,6 +85,8 @@ class Job:
             self._progress.stop()
         if self._kept is not None:
             self._kept.unpersist()
+        if self._events is not None:
+            self._events.close()
         if self._spark is not None and not self._shared:
             self._spark.stop()
         self._locks.close()
@@ -129,9 +131,16 @@ class Job:
 
         `by_hour`: in an order in which sums by hour take less time; see deduplicate().
         """
+        return self._source_events().events(some, known, by_hour=by_hour)
+
+    def hourly_sums(self) -> DataFrame:
+        """Return sums by hour of the events of the window, for a bill; see Events.hourly_sums()."""
+        return self._source_events().hourly_sums()
+
+    def _source_events(self) -> Events:
         if self._events is None:
             self._events = self.events_of(self.options.window)
-        return self._events.events(some, known, by_hour=by_hour)
+        return self._events
 
     def events_of(self, window: Window) -> Events:
         """Return the source's events of another window. What is invalid in it is not counted."""

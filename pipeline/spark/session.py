@@ -51,12 +51,17 @@ _ADDED: Final = {
     "spark.sql.extensions": ",",
 }
 """Settings that are lists, with their separators."""
+_HUGE_METHOD: Final = "spark.sql.codegen.hugeMethodLimit"
+_ANY_METHOD: Final = "65535"
+"""All methods that Java can load. With _COMPILER, it compiles them."""
 _SQL: Final = {
     "spark.sql.session.timeZone": "UTC",
     # From the many conditions of an event, Spark would otherwise derive others, and plan for minutes.
     "spark.sql.constraintPropagation.enabled": "false",
     # Keep the partitioning of Job.kept_events(), so that most tables need no further shuffle.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
+    # Java interprets methods of more than 8,000 bytes of code. Spark then makes smaller ones.
+    _HUGE_METHOD: "8000",
     # Rows that are in order, as those of deduplicate(), need no hash table.
     "spark.sql.execution.replaceHashWithSortAgg": "true",
     # Each column would be made with a look at Python's stack, for errors that name a line of this program.
@@ -136,6 +141,7 @@ def _defaults(master: str, packages: Sequence[str], own: Mapping[str, str]) -> d
     if master.startswith("local"):
         settings[_JAVA_OPTIONS] += f" {_java_flags(own)}"
         settings |= {
+            _HUGE_METHOD: _ANY_METHOD,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "2g",

@@ -123,6 +123,11 @@ def _kind_of(spark: SparkSession, place: str) -> str:
     return format_of(spark, place) or (PARQUET if place.endswith(".parquet") else LINES)
 
 
+def is_parquet(spark: SparkSession, source: Source) -> bool:
+    """Whether the source is a folder of Parquet files without a log of its own."""
+    return (_kind_of(spark, source.place) if source.kind == FILES else source.kind) == PARQUET
+
+
 def read_lines(spark: SparkSession, source: Source) -> DataFrame:
     """Read `raw`, the text of each line or record, and PLACE."""
     if source.kind == LINES:

@@ -50,8 +50,10 @@ HASHED: Final = (EVENT_HOUR, HOURLY_HASH)
 """The columns that deduplicate() adds to those of events; the second one only with `by_hour`."""
 _HOUR_MS: Final = 3_600_000
 _VALUES: Final = tuple(name for name in names(EVENT) if name not in (*IDENTITY, "v"))
-_ORDER: Final = "order"
-_DIGEST: Final = "digest"
+ORDER: Final = "order"
+"""A number that is unique. The event with the lowest one is the first."""
+DIGEST: Final = "digest"
+"""A hash of an event's values."""
 _KNOWN: Final = "known_digest"
 _COUNTED: Final = "counted_digest"
 _ROW_BITS: Final = 29
@@ -89,7 +91,7 @@ def deduplicate(events: DataFrame, known: DataFrame | None = None, *, by_hour: b
     columns by which every table groups, so later steps need no further shuffle. With `by_hour`, it is also
     sorted by IN_ORDER, which takes longer.
     """
-    together = with_hour(_ordered(events).repartition(*_SAME_PLACE))
+    together = with_hour(ordered(events).repartition(*_SAME_PLACE))
     added = HASHED if by_hour else HASHED[:1]
     if by_hour:
         together, one_event = with_hash(together), (HOURLY_HASH, *_ONE_EVENT)
@@ -99,19 +101,19 @@ def deduplicate(events: DataFrame, known: DataFrame | None = None, *, by_hour: b
         together.sortWithinPartitions(*one_event)
         .groupBy(*one_event)
         .agg(
-            *[F.min_by(name, _ORDER).alias(name) for name in _VALUES],
-            F.min_by(_DIGEST, _ORDER).alias(_DIGEST),
-            (F.min(_DIGEST) != F.max(_DIGEST)).alias(CONTRADICTED),
+            *[F.min_by(name, ORDER).alias(name) for name in _VALUES],
+            F.min_by(DIGEST, ORDER).alias(DIGEST),
+            (F.min(DIGEST) != F.max(DIGEST)).alias(CONTRADICTED),
         )
     )
     unique = first.withColumn("v", F.lit(VERSION))
     if known is None:
         found = unique.select(*names(EVENT), *added, CONTRADICTED)
         return found.sortWithinPartitions(*IN_ORDER) if by_hour else found
-    compared = _beside(unique, known.select(*IDENTITY, _digest().alias(_KNOWN)))
+    compared = _beside(unique, known.select(*IDENTITY, digest().alias(_KNOWN)))
     return compared.select(
         *[F.col(f"one.{name}") for name in (*names(EVENT), *added)],
-        (F.col(CONTRADICTED) | F.coalesce(F.col(_KNOWN) != F.col(_DIGEST), F.lit(False))).alias(CONTRADICTED),
+        (F.col(CONTRADICTED) | F.coalesce(F.col(_KNOWN) != F.col(DIGEST), F.lit(False))).alias(CONTRADICTED),
         F.col(_KNOWN).isNotNull().alias(IS_KNOWN),
     )
 
@@ -141,30 +143,30 @@ def start_of(hour: Column) -> Column:
 
 def contradictions(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
     """Return `raw, reason` of the events that do not count because another event has their identity."""
-    ordered = _ordered(events, "raw")
-    counted = ordered.groupBy(*IDENTITY).agg(
-        F.min_by(_DIGEST, _ORDER).alias(_COUNTED), (F.min(_DIGEST) != F.max(_DIGEST)).alias(CONTRADICTED)
+    rows = ordered(events, "raw")
+    counted = rows.groupBy(*IDENTITY).agg(
+        F.min_by(DIGEST, ORDER).alias(_COUNTED), (F.min(DIGEST) != F.max(DIGEST)).alias(CONTRADICTED)
     )
     if known is None:
         counted = counted.where(CONTRADICTED)
     else:
-        compared = _beside(counted, known.select(*IDENTITY, _digest().alias(_KNOWN)))
+        compared = _beside(counted, known.select(*IDENTITY, digest().alias(_KNOWN)))
         counted = compared.select(
             *[F.col(f"one.{name}") for name in IDENTITY], F.coalesce(_KNOWN, _COUNTED).alias(_COUNTED)
         )
-    found = _beside(ordered, counted, "inner").where(F.col(_DIGEST) != F.col(_COUNTED))
+    found = _beside(rows, counted, "inner").where(F.col(DIGEST) != F.col(_COUNTED))
     return found.select(F.make_valid_utf8("raw").alias("raw"), F.lit(CONTRADICTION).alias("reason"))
 
 
-def _ordered(events: DataFrame, *more: str) -> DataFrame:
-    """Add _ORDER, which is unique, and _DIGEST."""
+def ordered(events: DataFrame, *more: str) -> DataFrame:
+    """Return the columns of EVENT and `more`, with ORDER and DIGEST."""
     row = F.monotonically_increasing_id()
     if PLACE in events.columns:
         row = F.col(PLACE) + row.bitwiseAND((1 << _ROW_BITS) - 1)
-    return events.select(*names(EVENT), *more, row.alias(_ORDER), _digest().alias(_DIGEST))
+    return events.select(*names(EVENT), *more, row.alias(ORDER), digest().alias(DIGEST))
 
 
-def _digest() -> Column:
+def digest() -> Column:
     """A hash of an event's values. `quota`, which may be null, is last, so that null gets a
     different hash.
     """
