@@ -14,7 +14,6 @@ from typing import Final
 
 from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
-from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.sharing.waterfill import RESERVE
 from tests.support.sharing.simulation import REVIEW_SECONDS, STEP, Connection, Process, Simulation
 
@@ -28,11 +27,8 @@ CONNECTIONS: Final = (1, 2, 4)
 """The numbers of connections that a hot entity may have at a process."""
 SETTLING: Final = 6.0
 """Seconds after which the parts of the limits have settled."""
-RULE: Final = RateRule(burst_seconds=1.0)
 FAULTS: Final = ("kill", "start", "suspend", "continue", "move", "move", "move", "move")
 """What Crowd.fault() chooses from: in half of the cases, demand moves."""
-YOUNG_SECONDS: Final = 0.5
-"""A bucket has an equal part of the limit until its process looks at it for the first time."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +53,8 @@ class CrowdProcess(Process):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.known: dict[int, Bucket] = {}
-        self.hot: dict[int, Bucket] = {}
-        self.known_since: dict[int, float] = {}
-        self.came: list[tuple[float, int, float]] = []
-        """When clients of a hot entity came, the entity, and what their first requests may use at once."""
+        self.hot: set[int] = set()
+        """The hot entities whose clients have come to it."""
         self.tenths: dict[int, dict[int, float]] = {}
         """By hot entity: the use in each tenth of a second."""
         self._connected: dict[int, list[Connection]] = {}
@@ -74,31 +67,17 @@ class CrowdProcess(Process):
     def serves(self) -> bool:
         return self.running and not self.stopped
 
-    def meet(self, entity: int, now: float) -> Bucket:
-        """Create the bucket of an entity whose clients come to this process for the first time."""
-        user = f"tenant-{entity}"
-        bucket = Bucket(quota="q", limit=self.limit, rule=RULE, now=now + self.skew, user=user)
-        bucket.share(self.sharing.first_part, now + self.skew)
-        self.known[entity] = bucket
-        self.known_since[entity] = now
-        self.buckets.append(bucket)
-        return bucket
-
     def meet_cold(self, entity: int, now: float) -> None:
         """Let clients of an entity come that use little."""
         self._cold.append(self.meet(entity, now))
 
     def connect_hot(self, entity: int, connections: int, now: float) -> None:
         """Let clients of a hot entity come, with this number of connections."""
-        # A new bucket has its first burst. The debts of clients stay behind at the process that they left.
-        new = entity not in self.known
-        bucket = self.hot[entity] = self.meet(entity, now) if new else self.known[entity]
-        burst = bucket.limit * (RULE.burst_seconds + YOUNG_SECONDS) if new else 0.0
-        self.came.append((now, entity, burst + connections * SIZE))
+        self.hot.add(entity)
         for _ in range(connections):
             number = next(self._numbers)
-            who = Identity(bucket.user, f"{self.name}-{number}", "10.0.0.1")
-            connection = Connection(who, SIZE, bucket, entity, ready_at=now)
+            who = Identity(f"u{entity}", f"{self.name}-{number}", "10.0.0.1")
+            connection = Connection(who, SIZE, entity, ready_at=now)
             self._connected.setdefault(entity, []).append(connection)
             heappush(self._due, (now, number, connection))
 
@@ -194,19 +173,15 @@ class Crowd(Simulation):
 
     def _check_parts(self) -> None:
         serving = self.serving
-        together = dict.fromkeys(self.hot, 0.0)
-        for process in serving:
-            for entity, bucket in process.hot.items():
-                if self.now - process.known_since[entity] > YOUNG_SECONDS:
-                    together[entity] += bucket.limit
+        together = [self.parts(entity, serving) for entity in self.hot]
         # All reserves of those that know each other are in the limit.
         apart = sum(process.sharing.stalled or not process.sharing.joined for process in serving)
         reserves = RESERVE * (apart + 1)
-        self.worst_parts = max(self.worst_parts, max(together.values()) / LIMIT - reserves)
+        self.worst_parts = max(self.worst_parts, max(together) - reserves)
 
     def parts(self, entity: int, processes: Sequence[CrowdProcess]) -> float:
         """Return the sum of the parts that these processes have of an entity's limit."""
-        return sum(process.hot[entity].limit / LIMIT for process in processes if entity in process.hot)
+        return sum(process.part(entity) for process in processes)
 
     def connected_parts(self, entity: int) -> float:
         """The sum of the parts of the processes that have clients of the entity."""

@@ -9,6 +9,8 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
+from proxy.quota.sharing.first_parts import SharedFirstParts
+from proxy.quota.sharing.sharing import Sharing
 
 ALL_BROKERS: Final = -1
 """The node id of a bucket that all brokers share."""
@@ -29,7 +31,9 @@ class QuotaEngines:
         self._limits = limits
         self._view = NOTHING_KNOWN
         self._review_seconds = UNLIMITED
-        self._first_part = 1.0
+        self._sharing: Sharing | None = None
+        self._first_parts: Final[dict[int, SharedFirstParts]] = {}
+        """By node id."""
         self._shared: Final[dict[str, Quota]] = {}
         self._peers: Final[dict[str, list[Quota]]] = {}
         """The quotas of each PER_BROKER kind, by the name of the kind."""
@@ -69,9 +73,9 @@ class QuotaEngines:
         if kind.scope == PER_CLUSTER:
             return [self.shared(kind)]
         quota = kind.build()
-        quota.begin_with(self._first_part)
         peers = self._peers.setdefault(kind.name, [])
         quota.join(node_id, peers)
+        quota.begin_with(self._first_parts_of(node_id))
         peers.append(quota)
         if not kind.keys:
             return [quota]
@@ -107,7 +111,7 @@ class QuotaEngines:
         quota = self._shared.get(kind.name)
         if quota is None:
             quota = kind.build()
-            quota.begin_with(self._first_part)
+            quota.begin_with(self._first_parts_of(ALL_BROKERS))
             self._shared[kind.name] = quota
         return quota
 
@@ -152,13 +156,19 @@ class QuotaEngines:
             for _, engine in self._all():
                 engine.review_every(seconds)
 
-    def begin_with(self, part: float) -> None:
-        """Call Quota.begin_with() for all quotas, and for those of engines that are created later."""
-        if part != self._first_part:
-            self._first_part = part
-            for quotas in (self._shared.values(), *self._peers.values()):
-                for quota in quotas:
-                    quota.begin_with(part)
+    def share_by(self, sharing: Sharing) -> None:
+        """Have buckets that are made from now on begin with the parts that the log gives to this process."""
+        if sharing is not self._sharing:
+            self._sharing = sharing
+            for first_parts in self._first_parts.values():
+                first_parts.sharing = sharing
+
+    def _first_parts_of(self, node_id: int) -> SharedFirstParts:
+        first_parts = self._first_parts.get(node_id)
+        if first_parts is None:
+            first_parts = SharedFirstParts(node_id, self._sharing)
+            self._first_parts[node_id] = first_parts
+        return first_parts
 
     def forget_idle(self, now: float) -> None:
         """Drop the state that has not been used for an hour, in all engines."""

@@ -17,6 +17,7 @@ from proxy.quota.limits.resources import LONG, ConfigKey
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
+from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.views import Item, RequestView, ResponseView
 
@@ -188,10 +189,10 @@ class Quota:
         """The buckets of client quotas, in a fixed order."""
         return []
 
-    def begin_with(self, part: float) -> None:
-        """Have buckets that are made from now on begin with this part of their limits: others share them."""
+    def begin_with(self, first_parts: FirstParts) -> None:
+        """Have buckets that are made from now on begin with these parts of their limits."""
         for buckets in self.buckets():
-            buckets.first_part = part
+            buckets.first_parts = first_parts
 
     def live(self) -> list[Bucket]:
         """Every bucket that has been used and has a limit."""

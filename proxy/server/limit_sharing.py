@@ -252,7 +252,7 @@ class LimitSharing:
         stalled = sharing.stalled
         uses.begin(began)
         if divide:
-            self._engines.begin_with(sharing.first_part)
+            self._engines.share_by(sharing)
         for node_id, quota in self._engines.active():
             buckets = quota.shared_buckets(self._time())
             for first in range(0, len(buckets), BUCKETS_AT_A_TIME):

@@ -1,10 +1,16 @@
-"""Limits over three brokers and two proxies, with real producers: of a client, and of a whole topic."""
+"""Limits of every kind through two proxies, with real producers and raw clients. Those of a producer and of a
+whole topic are over three brokers, too. Replication throttles are in test_shared_replication.py.
+"""
 
 import json
 import signal
 import time
-from contextlib import ExitStack
-from typing import Final
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from itertools import count
+from threading import Event
+from typing import Any, Final
 
 import pytest
 from confluent_kafka.admin import (
@@ -18,8 +24,11 @@ from confluent_kafka.admin import (
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.admin_requests import shown_of
 from tests.support.kafka.flood import producing
+from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import appended, make_topic, read_log
 from tests.support.messages.configs import TOPIC as CONFIG_OF_TOPIC
+from tests.support.messages.mutations import create_topics, results
+from tests.support.messages.requests import api_versions, batch, fetch, metadata, produce
 from tests.support.process.proxy_process import ProxyProcess, ProxyRunner
 from tests.support.waiting import wait_until
 
@@ -30,7 +39,116 @@ BURSTS: Final = 1.2
 """Seconds of the limit: one in both processes together, and the requests that put a bucket into debt."""
 OF_TOPIC: Final = "topic.producer.byte.rate"
 KINDS: Final = ("producer_byte_rate", OF_TOPIC)
-TENANT, TOPIC = "scope-tenant", "scope-topic"
+TENANT, TOPIC, PARTITION, REJECTED = "scope-tenant", "scope-topic", "scope-partition", "scope-rejected"
+PARTITIONS: Final = {TENANT: 3, TOPIC: 3, PARTITION: 1}
+CONSUMER, ADMIN, CLIENT = "scope-consumer", "scope-admin", "scope-client"
+ADDRESS: Final = "127.0.0.2"
+RATES: Final = {"consumer_byte_rate": 100_000, "controller_mutation_rate": 1, "connection_creation_rate": 5}
+PERCENT: Final = 2
+THRESHOLD: Final = 100_000
+LEAST: Final = 0.5
+"""Of a limit: what raw clients use of it on a busy machine."""
+
+
+def _fetch(proxy: ProxyProcess) -> Iterator[float]:
+    with RawClient(proxy.broker_port(1), CONSUMER) as client:
+        while True:
+            client.send(fetch(TENANT, max_bytes=10_000))
+            yield float(client.receive().size)
+
+
+def _create(proxy: ProxyProcess) -> Iterator[float]:
+    with RawClient(proxy.broker_port(1), ADMIN) as client:
+        for number in count():
+            response = client.ask(create_topics({f"scope-{proxy.admin_port}-{number}": 1}, 6))
+            yield float(results(response)[0][1] == 0)
+
+
+def _connect(proxy: ProxyProcess) -> Iterator[float]:
+    while True:
+        with RawClient(proxy.broker_port(1), source=ADDRESS) as client:
+            client.ask(api_versions())
+        yield 1.0
+
+
+def _ask(proxy: ProxyProcess) -> Iterator[float]:
+    """Use `request_percentage`. The units are seconds, which the client does not know."""
+    with RawClient(proxy.broker_port(1), CLIENT) as client:
+        while True:
+            client.ask(metadata())
+            yield 0.0
+
+
+def _exceed(proxy: ProxyProcess) -> Iterator[float]:
+    """Produce 90 % of THRESHOLD; the units are rejected requests."""
+    records = batch([bytes(THRESHOLD // 10)])
+    began = time.monotonic()
+    with RawClient(proxy.broker_port(1)) as client:
+        for sent in count():
+            due = began + sent / 9
+            wait_until(lambda due=due: time.monotonic() >= due, "the next request")
+            response = client.ask(produce(REJECTED, records)).responses[0]
+            yield float(response.partition_responses[0].error_code != 0)
+
+
+USES: Final[dict[str, Callable[[ProxyProcess], Iterator[float]]]] = {
+    "consumer_byte_rate": _fetch,
+    "controller_mutation_rate": _create,
+    "connection_creation_rate": _connect,
+    "request_percentage": _ask,
+    "bytes.in.per.sec.threshold": _exceed,
+}
+"""The requests of a client, which sends the next one as soon as it may. Each yields the units admitted."""
+QUOTAS: Final[dict[str, Any]] = {
+    "clients": [
+        {"entity": {"client-id": TENANT}, "scope": "cluster", "producer_byte_rate": LIMIT},
+        {"entity": {"client-id": CONSUMER}, "consumer_byte_rate": RATES["consumer_byte_rate"]},
+        {"entity": {"client-id": ADMIN}, "controller_mutation_rate": RATES["controller_mutation_rate"]},
+        {"entity": {"client-id": CLIENT}, "request_percentage": PERCENT},
+        {"entity": {"ip": ADDRESS}, "connection_creation_rate": RATES["connection_creation_rate"]},
+    ],
+    "topics": {
+        "<default>": {"bytes.in.per.sec.threshold": 10**12},
+        PARTITION: {"producer.byte.rate": LIMIT},
+        REJECTED: {"bytes.in.per.sec.threshold": THRESHOLD},
+    },
+    "brokers": {"1": {"total.bytes.in.per.sec.threshold": THRESHOLD}},
+    "controller": {"window_num": 1, "window_size_seconds": 1},
+    "store": {"topic": "scope-quotas"},
+}
+
+
+@contextmanager
+def used_by_clients(proxies: list[ProxyProcess]) -> Iterator[dict[str, list[tuple[float, float]]]]:
+    """Run a client of each kind at each proxy. By kind: when units were admitted, and how many."""
+    used: dict[str, list[tuple[float, float]]] = {kind: [] for kind in USES}
+    stop = Event()
+
+    def use(kind: str, proxy: ProxyProcess) -> None:
+        with closing(USES[kind](proxy)) as admitted:
+            for units in admitted:
+                used[kind].append((time.time(), units))
+                if stop.is_set():
+                    return
+
+    with ThreadPoolExecutor(len(USES) * len(proxies)) as pool:
+        ends = [pool.submit(use, kind, proxy) for kind in USES for proxy in proxies]
+        try:
+            yield used
+        finally:
+            stop.set()
+    for end in ends:
+        end.result()
+
+
+def check_used(used: dict[str, list[tuple[float, float]]], until: float) -> None:
+    """Check what was admitted until a moment, from the first unit on."""
+    for kind, limit in RATES.items():
+        seconds = until - used[kind][0][0]
+        admitted = sum(units for at, units in used[kind] if at <= until) / limit
+        # A request that finds no debt is admitted, however large it is, at each proxy.
+        requests = 2 * max(units for _, units in used[kind]) / limit
+        assert LEAST * seconds <= admitted <= 1.05 * seconds + BURSTS + requests, (kind, seconds, admitted)
 
 
 def set_rate(proxy: ProxyProcess, topic: str, rate: int) -> None:
@@ -48,8 +166,14 @@ def set_at(proxy: ProxyProcess, topic: str) -> bool:
 
 
 def is_used(kafka: EmbeddedKafka, topic: str) -> bool:
-    """Whether each broker has got something of the topic."""
-    return all(next(read_log(kafka, topic, partition), b"") for partition in range(3))
+    """Whether each of the topic's partitions has a record."""
+    return all(next(read_log(kafka, topic, partition), b"") for partition in range(PARTITIONS[topic]))
+
+
+def kafka_rate(proxy: ProxyProcess, kind: str) -> float:
+    """Kafka's rate of the only bucket of a kind."""
+    (found,) = [bucket for bucket in proxy.buckets() if bucket["kind"] == kind]
+    return float(found["rate"])
 
 
 def share(proxy: ProxyProcess, kind: str) -> float:
@@ -83,13 +207,10 @@ def check_reload_to_scope_broker(proxy: ProxyProcess) -> None:
 
 
 def test_one_limit_over_brokers_and_proxies(kafka_cluster: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
-    for topic in (TENANT, TOPIC):
-        make_topic(kafka_cluster, topic, on=[[1], [2], [3]], message_timestamp_type="LogAppendTime")
-    clients = [{"entity": {"client-id": TENANT}, "scope": "cluster", "producer_byte_rate": LIMIT}]
-    settings = {
-        "quotas": {"clients": clients, "store": {"topic": "scope-quotas"}},
-        "sharing": {"topic": "scope-shares"},
-    }
+    for topic, partitions in {**PARTITIONS, REJECTED: 1}.items():
+        on = [[1], [2], [3]][:partitions]
+        make_topic(kafka_cluster, topic, on=on, message_timestamp_type="LogAppendTime")
+    settings = {"quotas": QUOTAS, "sharing": {"topic": "scope-shares"}}
     proxies = [run_proxy(kafka_cluster.bootstrap, settings=settings) for _ in range(2)]
     for proxy in proxies:
         wait_until(lambda proxy=proxy: proxy.metric("quota_proxy_instances") == 2, "both proxies")
@@ -98,21 +219,30 @@ def test_one_limit_over_brokers_and_proxies(kafka_cluster: EmbeddedKafka, run_pr
         wait_until(lambda proxy=proxy: set_at(proxy, TOPIC), "the limit at both proxies")
     with ExitStack() as stack:
         for proxy in proxies:
-            for topic in (TENANT, TOPIC):
-                stack.enter_context(producing(proxy, topic, client_id=topic, partitions=3))
-        for topic in (TENANT, TOPIC):
+            for topic, partitions in PARTITIONS.items():
+                stack.enter_context(producing(proxy, topic, client_id=topic, partitions=partitions))
+        for topic in PARTITIONS:
             wait_until(lambda topic=topic: is_used(kafka_cluster, topic), "a first record")
+        used = stack.enter_context(used_by_clients(proxies))
         began = time.time()
         wait_until(lambda: time.time() > began + SECONDS, "the producers to have sent", 60)
         shares = {kind: [share(proxy, kind) for proxy in proxies] for kind in KINDS}
+        percent = sum(kafka_rate(proxy, "request_percentage") for proxy in proxies)
         ended = time.time()
+        wait_until(
+            lambda: any(units for _, units in used["bytes.in.per.sec.threshold"]),
+            "a rejection: each proxy admits less than the threshold, and together they exceed it",
+        )
         for proxy in proxies:
             check_reload_to_scope_broker(proxy)
     for kind, parts in shares.items():
         assert min(parts) > 0.0, kind
         assert sum(parts) <= 1.2 * LIMIT, kind
-    for topic in (TENANT, TOPIC):
-        of_brokers = [appended(kafka_cluster, topic, partition) for partition in range(3)]
+    check_used(used, ended)
+    # Kafka divides by ten seconds at least.
+    assert LEAST * SECONDS <= 10 * percent / PERCENT <= 1.05 * (ended - began) + BURSTS
+    for topic, partitions in PARTITIONS.items():
+        of_brokers = [appended(kafka_cluster, topic, partition) for partition in range(partitions)]
         assert all(of_brokers), "every broker had a part"
         pieces = sorted(piece for pieces in of_brokers for piece in pieces if piece[0] <= ended)
         seconds = pieces[-1][0] - pieces[0][0]

@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 
 from proxy.quota.sharing.shared_bucket import CREDIT_SECONDS, SETTLE_SECONDS
 from proxy.quota.sharing.waterfill import RESERVE
-from tests.support.sharing.simulation import Process, Simulation
+from tests.support.sharing.simulation import STEP, Process, Simulation
 
 SIZE = 20e3
+SMALL = 5e3
+"""The first request of a connection is admitted at once, so large ones of many connections are a burst."""
+MOST = 1.05
+"""The most in any five seconds, as a part of what the limit allows."""
 EXCESS = CREDIT_SECONDS / SETTLE_SECONDS
 """How far the parts may be above the limit, while credit of the last seconds is used."""
 ENTITIES = 2
@@ -26,6 +30,7 @@ EVENTS = (
     "more",
     "nothing",
 )
+COMINGS = ("start", "start", "connect", "disconnect", "kill", "stop")
 
 
 def three(seed: int = 0) -> tuple[Simulation, list[Process]]:
@@ -47,7 +52,7 @@ def test_the_whole_limit_gets_through_evenly_and_fairly(connections: tuple[int, 
     rates = simulation.rates(since)
     assert 0.98 <= mean(rates) / simulation.limit <= 1.01
     assert pstdev(rates) / mean(rates) <= 0.15
-    assert max(simulation.rates(since, 5.0)) <= 1.05 * simulation.limit
+    assert simulation.most(since) <= MOST
     for process, count in zip(processes, connections, strict=True):
         rate = mean(simulation.rates(since, only=process))
         assert rate == pytest.approx(simulation.limit * count / sum(connections), rel=0.05)
@@ -108,6 +113,20 @@ def test_demand_that_moves_has_the_limit_within_a_second(connections: int) -> No
     assert mean(simulation.rates(since, only=b)) >= 0.98 * simulation.limit
 
 
+@pytest.mark.parametrize("stays", [1, 4])
+def test_demand_of_some_clients_that_move_has_its_part_within_a_second(stays: int) -> None:
+    simulation, (a, b, _) = three(stays)
+    a.connect(9, SIZE, simulation.now)
+    simulation.run(10.0)
+    since = simulation.now
+    a.connections = a.connections[:stays]
+    b.connect(9 - stays, SIZE, simulation.now)
+    simulation.run(1.0)
+    assert b.part() >= 0.98 * (9 - stays) / 9
+    simulation.run(5.0)
+    assert simulation.most(since - 5.0) <= MOST
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_without_the_log_the_whole_limit_gets_through(count: int) -> None:
     """`count` of two processes have the demand when the log goes away, and one of them is suspended then."""
@@ -158,7 +177,67 @@ def test_a_new_process_joins_within_a_second_and_without_a_dent() -> None:
     simulation.run(5.0)
     assert mean(simulation.rates(joined, only=new)) == pytest.approx(simulation.limit / 4, rel=0.1)
     assert min(simulation.rates(since)) >= 0.9 * simulation.limit
-    assert max(simulation.rates(since, 5.0)) <= 1.05 * simulation.limit + 4 * SIZE
+    assert simulation.most(since) <= MOST
+
+
+@pytest.mark.parametrize("count", [2, 3, 10])
+def test_clients_that_come_to_one_more_process_have_no_burst_there(count: int) -> None:
+    """The others use the whole limit. The first request goes through at once, the next ones with the part."""
+    simulation = Simulation(count)
+    *others, last = [simulation.start(f"p{number}") for number in range(count)]
+    simulation.run(5.0)
+    for process in others:
+        process.connect(2, SIZE, simulation.now)
+    simulation.run(10.0)
+    since = simulation.now
+    last.connect(2, SIZE, simulation.now)
+    simulation.run(2 * STEP)
+    assert len(last.served) == 2
+    simulation.run(1.0)
+    assert last.part() == pytest.approx(1 / count, rel=0.1)
+    simulation.run(9.0)
+    assert simulation.most(since - 5.0) <= MOST
+    assert min(simulation.rates(since)) >= 0.9 * simulation.limit
+
+
+def test_a_client_of_one_process_has_the_whole_burst_of_its_part() -> None:
+    """Nobody else uses the limit, so the part is an equal one."""
+    simulation, (a, _, _) = three()
+    a.connect(1, SIZE, simulation.now)
+    simulation.run(0.2)
+    assert sum(value for _, value, _ in a.served) >= simulation.limit / 3
+
+
+def test_a_process_that_starts_again_has_no_burst() -> None:
+    for seed in range(5):
+        simulation, (a, b, c) = three(seed)
+        for process in (a, b, c):
+            process.connect(2, SIZE, simulation.now)
+        simulation.run(10.0)
+        b.running = False
+        simulation.run(8.0)
+        since = simulation.now
+        simulation.start("b again").connect(2, SIZE, simulation.now)
+        simulation.run(8.0)
+        assert simulation.most(since - 5.0) <= MOST, seed
+        assert min(simulation.rates(since)) >= 0.9 * simulation.limit, seed
+
+
+def test_after_the_leader_of_the_log_was_killed_there_is_the_burst_of_one_process() -> None:
+    """It leads the topic of one process's clients, too: meanwhile they do not send."""
+    for seed in range(5):
+        simulation, processes = three(seed)
+        for process in processes:
+            process.connect(2, SIZE, simulation.now)
+        simulation.run(10.0)
+        since = simulation.now
+        simulation.log.away = True
+        processes[2].connections = []
+        simulation.run(10.0)
+        simulation.log.away = False
+        processes[2].connect(2, SIZE, simulation.now)
+        simulation.run(10.0)
+        assert simulation.most(since, after_burst=True) <= MOST, seed
 
 
 def test_two_hundred_joins_and_leaves_leave_the_limit_as_it_is() -> None:
@@ -182,8 +261,7 @@ def test_two_hundred_joins_and_leaves_leave_the_limit_as_it_is() -> None:
                 assert left is not None
                 simulation.log.send(left, simulation.now)
         simulation.run(0.15)
-    rates = simulation.rates(since, 5.0)
-    assert max(rates) <= 1.05 * simulation.limit
+    assert simulation.most(since) <= MOST
     assert all(set(process.sharing.names()) >= {"a", "b"} for process in stays)
     for process in comes:
         process.running = False
@@ -235,7 +313,7 @@ def test_all_parts_together_stay_within_the_limit(
     seed: int, delay: float, loss: float, events: list[tuple[str, int, float]]
 ) -> None:
     """Also with lost and repeated reports, wrong clocks, and whatever happens to processes and the log."""
-    simulation = Simulation(seed, entities=ENTITIES)
+    simulation = Simulation(seed)
     log = simulation.log
     log.delay, log.loss, log.twice = (0.005, delay), loss, loss
     for name, skew in (("a", 0.0), ("b", 3600.0), ("c", -3600.0)):
@@ -250,13 +328,49 @@ def test_all_parts_together_stay_within_the_limit(
         # A reserve for each process that is not known to the others, or has stalled.
         reserves = RESERVE * len(running)
         for entity in range(ENTITIES):
-            together = sum(process.buckets[entity].limit for process in running)
-            worst = max(worst, together / simulation.limit - reserves)
+            together = sum(process.part(entity) for process in running)
+            worst = max(worst, together - reserves)
 
     for event, which, seconds in events:
         _happen(simulation, event, which)
         simulation.run(seconds, check)
     assert worst <= 1.0 + EXCESS + 1e-9
+
+
+@settings(max_examples=20)
+@given(
+    st.integers(0, 2**16),
+    st.sampled_from((2, 3, 12)),
+    st.lists(st.tuples(st.sampled_from(COMINGS), st.integers(0, 99), st.floats(0.1, 2.0)), max_size=20),
+)
+def test_no_five_seconds_exceed_the_limit_while_processes_and_clients_come_and_go(
+    seed: int, count: int, events: list[tuple[str, int, float]]
+) -> None:
+    """Four connections stay at one process, so the limit is in use all the time."""
+    simulation = Simulation(seed)
+    stays, *others = [simulation.start(f"p{number}") for number in range(count)]
+    simulation.run(5.0)
+    stays.connect(4, SMALL, simulation.now)
+    simulation.run(5.0)
+    since = simulation.now
+    for event, which, seconds in events:
+        others = [process for process in others if process.running]
+        process = others[which % len(others)] if others else stays
+        if event == "start":
+            others.append(simulation.start(f"n{len(simulation.processes)}"))
+            others[-1].connect(1 + which % 2, SMALL, simulation.now)
+        elif event == "connect" and len(process.connections) < 5:
+            process.connect(1, SMALL, simulation.now, waits=True)
+        elif event == "disconnect" and process is not stays:
+            process.connections = []
+        elif event in ("kill", "stop") and process is not stays:
+            process.running = False
+            left = process.sharing.report([], simulation.now, leaving=True)
+            if event == "stop" and left is not None:
+                simulation.log.send(left, simulation.now)
+        simulation.run(seconds)
+    simulation.run(5.0)
+    assert simulation.most(since) <= MOST
 
 
 @settings(max_examples=15)
@@ -270,7 +384,7 @@ def test_any_number_of_processes_holds_each_limit(
     seed: int, delay: float, loss: float, connections: list[tuple[int, int]]
 ) -> None:
     """Never more, never less, fair and smooth, for each of two entities."""
-    simulation = Simulation(seed, entities=ENTITIES)
+    simulation = Simulation(seed)
     simulation.log.delay, simulation.log.loss = (0.005, delay), loss
     skews = [simulation.log.random.uniform(-3600.0, 3600.0) for _ in connections]
     processes = [simulation.start(f"p{number}", skew) for number, skew in enumerate(skews)]
@@ -290,7 +404,7 @@ def test_any_number_of_processes_holds_each_limit(
         least = 0.95 if loss else 0.98
         assert least <= mean(rates) / simulation.limit <= 1.02
         assert pstdev(rates) / mean(rates) <= 0.15
-        assert max(simulation.rates(since, 5.0, entity=entity)) <= 1.05 * simulation.limit
+        assert simulation.most(since, entity) <= MOST
         for process, count in zip(processes, of_entity, strict=True):
             rate = mean(simulation.rates(since, only=process, entity=entity))
             assert rate == pytest.approx(simulation.limit * count / sum(of_entity), rel=0.15, abs=SIZE)

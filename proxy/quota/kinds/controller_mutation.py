@@ -22,6 +22,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
+from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import DOUBLE, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.wire.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, METADATA
@@ -87,8 +88,8 @@ class ControllerMutation(Quota):
         self._buckets.configure(limits, _rule(limits), now)
         self.active = self._buckets.any
 
-    def begin_with(self, part: float) -> None:
-        self._buckets.first_part = part
+    def begin_with(self, first_parts: FirstParts) -> None:
+        self._buckets.first_parts = first_parts
 
     def live(self) -> list[Bucket]:
         return self._buckets.live()

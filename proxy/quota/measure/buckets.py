@@ -14,6 +14,7 @@ from proxy.quota.limits.limit_source import SOURCED_KEYS, SourcedLimit
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.table import LimitChange
 from proxy.quota.measure.bucket import IDLE_SECONDS, Bucket
+from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import RateRule
 
 BUCKETS_AT_MOST: Final = 1 << 17
@@ -84,8 +85,7 @@ class Buckets:
         """Buckets whose limit comes from the limit source."""
         self._others: Final[list[Buckets]] = []
         """The buckets of the same quota with the other scope."""
-        self.first_part = 1.0
-        """The fraction of its limit with which a new bucket begins: other processes may share the limit."""
+        self.first_parts = FirstParts()
         self.any = self._any()
         """Whether any client may have this quota."""
 
@@ -191,8 +191,7 @@ class Buckets:
             now=now,
             ip=names[2],
         )
-        if not bucket.observed:
-            bucket.share(self.first_part, now)
+        self.first_parts.give(bucket, now)
         self._buckets[names] = bucket
         heappush(self._oldest, (now, names))
         self._name_bytes += size

@@ -268,14 +268,6 @@ class Sharing:
             part = min(part, 1.0 / len(self._members))
         return max(part, least)
 
-    @property
-    def first_part(self) -> float:
-        """The part of a limit that this process has not used: if it is hot, the part is smaller from the
-        first look at the bucket on.
-        """
-        least = RESERVE / max(len(self._members), 1)
-        return least if self._stalled_until > 0 else max(self._cold.least(self._read_by_all), least)
-
     def wake(self, now: float) -> None:
         """Note that the process runs. To be called before part(), which is small after a stall."""
         if self._number > self._first_number and now - self._called_at > STALL_SECONDS:

@@ -8,9 +8,8 @@ LONGEST_PAUSE: Final = 1.0
 request, which will wait too. A real producer may need most of a second for that on a busy machine.
 """
 PAUSES: Final = 1.6
-"""A connection counts for this multiple of the longest recent pause. If every look at the bucket finds a
-waiting connection, the pause is the interval of the looks, and the second look that finds none shows that all
-have gone.
+"""A connection counts for this multiple of the longest recent pause. If every look finds as many connections,
+the pause is the interval of the looks, and the second look that finds fewer shows that the others have gone.
 """
 _DECAY_SECONDS: Final = 2.0
 """The time constant with which a long pause is forgotten."""
@@ -22,30 +21,39 @@ _RETURN_SECONDS: Final = 2.0
 class WaitingConnections:
     """The connections that wait for a bucket, by looks at it at intervals of some tenths of a second.
 
-    count: the most that waited in the last second; 0 if none has waited for longer than they usually pause.
+    count: the most that a look has found lately: for as long as the connections usually pause.
     """
 
-    __slots__ = ("_most_at", "_pause", "_waited_at", "count")
+    __slots__ = ("_found", "_pause", "_waited_at", "count")
 
     def __init__(self) -> None:
         self.count = 0
-        self._most_at = 0.0
-        """When this number of connections waited."""
+        self._found: Final[list[tuple[float, int]]] = []
+        """When looks found connections, and how many: those after which no look has found as many."""
         self._waited_at = -math.inf
-        """When a look last found a waiting connection."""
+        """When a look last found any."""
         self._pause = LONGEST_PAUSE / PAUSES
-        """The longest time lately between two looks that found a waiting connection, in seconds."""
+        """The longest time lately between two looks that found as many connections, in seconds."""
 
     def see(self, waiting: int, now: float) -> None:
         """Take the number of connections that wait now."""
+        found = self._found
+        while found and now - found[0][0] > _RETURN_SECONDS:
+            del found[0]
         if waiting > 0:
-            self._learn(now - self._waited_at)
+            while found and found[-1][1] < waiting:
+                found.pop()
+            self._learn(now - (found[-1][0] if found else self._waited_at))
+            if found and found[-1][1] == waiting:
+                found.pop()
+            found.append((now, waiting))
             self._waited_at = now
-            if waiting >= self.count or now - self._most_at > LONGEST_PAUSE:
-                self.count = waiting
-                self._most_at = now
-        elif now - self._waited_at > min(self._pause * PAUSES, LONGEST_PAUSE):
-            self.count = 0
+        lately = now - min(self._pause * PAUSES, LONGEST_PAUSE)
+        self.count = 0
+        for at, many in found:
+            if at >= lately:
+                self.count = many
+                break
 
     def _learn(self, pause: float) -> None:
         if pause > _RETURN_SECONDS:

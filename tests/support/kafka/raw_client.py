@@ -36,10 +36,15 @@ class RawClient:
         tls: ssl.SSLContext | None = None,
         server_name: str = "localhost",
         header: bytes = b"",
+        source: str = "",
     ) -> None:
-        """`header` is sent before everything else, also before the TLS handshake."""
+        """`header` is sent before everything else, also before the TLS handshake. `source`: the client's own
+        address.
+        """
         self._client_id = client_id
-        self._socket = socket.create_connection((host, port), timeout=TIMEOUT_SECONDS)
+        self._socket = socket.create_connection(
+            (host, port), TIMEOUT_SECONDS, source_address=(source, 0) if source else None
+        )
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.sendall(header)
         if tls is not None:

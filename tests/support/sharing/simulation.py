@@ -9,15 +9,21 @@ from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.debt import Debt
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.quota.sharing.first_parts import SharedFirstParts
 from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.reported_uses import LocalUse
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
 
+RULE = RateRule(burst_seconds=1.0)
+NODE_ID = 1
+FIVE = 5.0
 STEP = 0.01
 REPORTS_AT_MOST = 8
 REVIEW_SECONDS = 0.2
 RESUME_SECONDS = 0.3
+UP_SECONDS = 7200.0
+"""How long the machines run already: a monotonic clock is not below zero."""
 EPOCH_MS = 1_700_000_000_000
 
 
@@ -63,7 +69,6 @@ class Connection:
 
     who: Identity
     size: float
-    bucket: Bucket
     entity: int = 0
     ready_at: float = 0.0
     waited_at: float = -10.0
@@ -72,7 +77,9 @@ class Connection:
 
 @dataclass(eq=False)
 class Process:
-    """A proxy with a bucket for each entity. Its clock may differ from that of the simulation."""
+    """A proxy, which serves clients as soon as the others know it. Its clock may differ from that of the
+    simulation.
+    """
 
     name: str
     log: Log
@@ -80,7 +87,6 @@ class Process:
     start: float
     skew: float = 0.0
     """Its clock, less that of the simulation."""
-    entities: int = 1
     averages: bool = False
     """Whether the buckets have averages, as broker-side quotas have; their clients have to be `steady`."""
     connections: list[Connection] = field(default_factory=list)
@@ -90,31 +96,50 @@ class Process:
     stopped: bool = False
     served: list[tuple[float, float, int]] = field(default_factory=list)
     """Time, units and entity."""
+    joined: bool = False
+    """Whether the others have known it."""
+    buckets: list[Bucket] = field(default_factory=list)
+    """Those of the entities whose clients it has served."""
+    known: dict[int, Bucket] = field(default_factory=dict)
+    """The same, by entity."""
     _position: int = 0
     _read_at: float = 0.0
     _report_at: float = 0.0
 
     def __post_init__(self) -> None:
+        self.skew += UP_SECONDS
         self.sharing = Sharing(self.name)
         self.uses = LocalUses()
-        rule = RateRule(averages=True) if self.averages else RateRule(burst_seconds=1.0)
-        self.buckets = [
-            Bucket(quota="q", limit=self.limit, rule=rule, now=self.start + self.skew, user=f"u{number}")
-            for number in range(self.entities)
-        ]
-        self.bucket = self.buckets[0]
+        self._first_parts = SharedFirstParts(NODE_ID)
         self._report_at = self.start
         self._divide(self.start)
+
+    def meet(self, entity: int, now: float) -> Bucket:
+        """The bucket of an entity, which is made when its clients come for the first time."""
+        bucket = self.known.get(entity)
+        if bucket is None:
+            at = now + self.skew
+            rule = RateRule(averages=True) if self.averages else RULE
+            bucket = Bucket(quota="q", limit=self.limit, rule=rule, now=at, user=f"u{entity}")
+            self._first_parts.give(bucket, at)
+            self.known[entity] = bucket
+            self.buckets.append(bucket)
+        return bucket
+
+    def part(self, entity: int = 0) -> float:
+        """The part of an entity's limit that the process may use; 0.0 if it has had none of its clients."""
+        bucket = self.known.get(entity)
+        return 0.0 if bucket is None else bucket.limit / self.limit
 
     def connect(self, count: int, size: float, now: float, entity: int = 0, *, waits: bool = False) -> None:
         """Add connections. With `waits`, the first request of each waits until the debt that is there is
         paid, as in the relay.
         """
-        bucket = self.buckets[entity]
-        ready_at = now + bucket.wait(now + self.skew) if waits else now
+        bucket = self.known.get(entity)
+        ready_at = now + bucket.wait(now + self.skew) if waits and bucket is not None else now
         for number in range(count):
             who = Identity("user", f"{self.name}-{number}", "10.0.0.1")
-            self.connections.append(Connection(who, size, bucket, entity, ready_at=ready_at))
+            self.connections.append(Connection(who, size, entity, ready_at=ready_at))
 
     def resume(self, now: float) -> None:
         """Run again after a stop; the first records arrive a little later."""
@@ -131,9 +156,11 @@ class Process:
         if now >= self._report_at:
             self._report_at = now + REPORT_SECONDS
             self._tell(now)
+        if not self.joined:
+            return
         self._serve_all(now)
-        if self.steady > 0.0 and self.bucket.wait(now + self.skew) <= 0.0:
-            self._use(self.bucket, self.steady * STEP, now, None, 0)
+        if self.steady > 0.0 and self.meet(0, now).wait(now + self.skew) <= 0.0:
+            self._use(self.meet(0, now), self.steady * STEP, now, None, 0)
 
     def _read(self, now: float) -> None:
         lag = self.log.random.uniform(*self.log.delay)
@@ -161,7 +188,10 @@ class Process:
         """What LimitSharing does, in one slice."""
         self.sharing.wake(now + self.skew)
         self.uses.begin(now + self.skew)
-        self.uses.look(1, self.buckets, self.sharing, now + self.skew, divide=True)
+        if self.sharing.joined:
+            self.joined = True
+            self._first_parts.sharing = self.sharing
+        self.uses.look(NODE_ID, self.buckets, self.sharing, now + self.skew, divide=True)
         return self.uses.end()
 
     def _serve_all(self, now: float) -> None:
@@ -178,7 +208,7 @@ class Process:
             if connection.ready_at > now:
                 return
             connection.debt = None
-        bucket = connection.bucket
+        bucket = self.meet(connection.entity, now)
         seconds = self._use(bucket, connection.size, now, connection.who, connection.entity)
         if seconds > 0.0:
             bucket.count_throttle(seconds, 1, now + self.skew + seconds)
@@ -197,14 +227,13 @@ class Simulation:
     seed: int = 0
     limit: float = 1e6
     now: float = 0.0
-    entities: int = 1
     processes: list[Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.log = Log(Random(self.seed))
 
     def start(self, name: str, skew: float = 0.0, averages: bool = False) -> Process:
-        process = Process(name, self.log, self.limit, self.now, skew, self.entities, averages)
+        process = Process(name, self.log, self.limit, self.now, skew, averages)
         self.processes.append(process)
         return process
 
@@ -229,3 +258,32 @@ class Simulation:
                 if whose == entity and 0 <= index < count and at >= since:
                     sums[index] += value
         return [total / width for total in sums]
+
+    def most(self, since: float, entity: int = 0, *, after_burst: bool = False) -> float:
+        """The most in any five seconds from `since` on, as a part of what the limit allows.
+
+        after_burst: less the tokens that one process with the whole limit would have had at their begin.
+        """
+        served = self._served(since, entity)
+        burst = self.limit * RULE.burst_seconds
+        most = together = 0.0
+        tokens, before, end = 0.0, since, 0
+        for at, value in served:
+            while end < len(served) and served[end][0] < at + FIVE - STEP / 2:
+                together += served[end][1]
+                end += 1
+            tokens = min(tokens + self.limit * (at - before), burst)
+            most = max(most, together - (max(tokens, 0.0) if after_burst else 0.0))
+            tokens = max(tokens - value, -burst)
+            together -= value
+            before = at
+        return most / (FIVE * self.limit)
+
+    def _served(self, since: float, entity: int) -> list[tuple[float, float]]:
+        """When units of an entity were used from `since` on, and how many, in the order of time."""
+        return sorted(
+            (at, value)
+            for process in self.processes
+            for at, value, whose in process.served
+            if whose == entity and at >= since
+        )

@@ -9,6 +9,7 @@ from bench.sharing import (
     report_bytes,
     seconds_to_join,
     seconds_to_move,
+    seconds_to_move_some,
     seconds_to_take_over,
     story,
 )
@@ -25,6 +26,7 @@ def test_the_limit_gets_through(demand: str) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_changes_take_effect_in_time(seed: int) -> None:
     assert seconds_to_move(seed) <= 1.0
+    assert seconds_to_move_some(seed) <= 1.0
     assert seconds_to_take_over(seed) <= 3.0
     assert seconds_to_join(seed) <= 1.0
 

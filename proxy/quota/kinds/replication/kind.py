@@ -46,6 +46,7 @@ from proxy.quota.limits.config_keys import (
 )
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import FETCH
@@ -229,8 +230,8 @@ class Replication(Quota):
     def shared_buckets(self, now: float) -> list[Bucket]:
         return self._shared.shared_buckets(self.node_id, now)
 
-    def begin_with(self, part: float) -> None:
-        self._shared.begin_with(part)
+    def begin_with(self, first_parts: FirstParts) -> None:
+        self._shared.begin_with(self.node_id, first_parts)
 
     def forget_idle(self, now: float) -> None:
         replicas = self._shared.replicas

@@ -13,6 +13,7 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, NO_RESOURCES
 from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.first_parts import FirstParts
 
 SEEN_SECONDS: Final = 5.0
 """Metrics show a replica for this long after its last fetch: followers fetch each replica far more often."""
@@ -77,7 +78,8 @@ class ReplicationState:
         self.leaders = ThrottledReplicas(NO_RESOURCES, True)
         self.followers = ThrottledReplicas(NO_RESOURCES, False)
         self.view = NOTHING_KNOWN
-        self._first_part = 1.0
+        self._first_parts: Final[dict[int, FirstParts]] = {}
+        """By node id."""
         self.throttles: Final[dict[tuple[str, int], Throttle]] = {}
         """By role and node id."""
         self.replicas: Final[dict[ReplicaKey, Replica]] = {}
@@ -110,16 +112,18 @@ class ReplicationState:
         throttle = self.throttles.get((role, node_id))
         if throttle is None:
             throttle = Throttle(role, node_id)
-            throttle.first_part = self._first_part
+            throttle.first_parts = self._first_parts.get(node_id, throttle.first_parts)
             throttle.configure(self._limit(throttle), self.limits, now)
             self.throttles[role, node_id] = throttle
         return throttle
 
-    def begin_with(self, part: float) -> None:
-        """Have limits that are set from now on begin with this part: others share them."""
-        self._first_part = part
-        for throttle in self.throttles.values():
-            throttle.first_part = part
+    def begin_with(self, node_id: int, first_parts: FirstParts) -> None:
+        """Have a broker's limits that are set from now on begin with these parts."""
+        self._first_parts[node_id] = first_parts
+        for role in (LEADER, FOLLOWER):
+            throttle = self.throttles.get((role, node_id))
+            if throttle is not None:
+                throttle.first_parts = first_parts
 
     def _limit(self, throttle: Throttle) -> float:
         limit = self.limits.resources.number(BROKER, str(throttle.node_id), throttle.key.name)

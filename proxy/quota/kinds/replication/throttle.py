@@ -16,6 +16,7 @@ from proxy.quota.limits.config_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROT
 from proxy.quota.limits.enforcement import ENFORCE, KAFKA_WINDOW, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import SimpleRate, TokenBucket
 
@@ -44,8 +45,8 @@ class Throttle:
         """Has the limit, this process's part of it, and the tokens. Its uses are the bytes that came and the
         reserved ones.
         """
-        self.first_part = 1.0
-        """The fraction of a limit with which it begins when the limit is set: others may share the limit."""
+        self.first_parts = FirstParts()
+        """The part of the limit with which it begins when a limit is set."""
         self.enforced = True
         """Whether it omits replicas, and does not only count."""
         self.total_bytes = 0
@@ -96,7 +97,7 @@ class Throttle:
         self._burst_seconds = min(algorithm.burst_seconds, MOST_BURST_SECONDS) if algorithm.paced else 0.0
         self.bucket.configure(limit, RateRule(burst_seconds=self._burst_seconds, mode=mode), now)
         if begins and self.enforced:
-            self.bucket.share(self.first_part, now)
+            self.first_parts.give(self.bucket, now)
         self._forgive(now)
 
     @property

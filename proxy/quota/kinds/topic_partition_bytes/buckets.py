@@ -10,6 +10,7 @@ from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.resources import NO_RESOURCES, TOPIC, ConfigKey, Resources
 from proxy.quota.limits.topic_limits import topic_limit
 from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.usage import REST
 from proxy.wire.cursor import NO_PARTITION
@@ -91,8 +92,7 @@ class PartitionBuckets:
         self.any = False
         """Whether any topic has this config."""
         self.observed = rule.observed
-        self.first_part = 1.0
-        """The fraction of its limit with which a new bucket begins: other processes may share the limit."""
+        self.first_parts = FirstParts()
         self.least_limit = UNLIMITED
         """The lowest configured limit: that of the shared bucket."""
         self.least_throttled = UNLIMITED
@@ -193,8 +193,7 @@ class PartitionBuckets:
         bucket = Bucket(
             quota=self._key.name, limit=limit, rule=self._rule, now=now, topic=topic, partition=partition
         )
-        if not bucket.observed:
-            bucket.share(self.first_part, now)
+        self.first_parts.give(bucket, now)
         made = LimitedPartition(self, bucket, self._action(topic))
         partitions = self._topics.get(topic)
         if partitions is None:

@@ -45,6 +45,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import ConfigKey
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.fetch_tokens import LEAST_FETCH_SECONDS, free
+from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import byte_rate_rule
 from proxy.quota.not_appended import not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
@@ -297,11 +298,11 @@ class TopicPartitionBytes(Quota):
         self.omits = self._consumed.acts(OMIT) and not self._consumed.observed
         self.limits_fetches = len(consume) > 0
 
-    def begin_with(self, part: float) -> None:
+    def begin_with(self, first_parts: FirstParts) -> None:
         for buckets in (self._produced, self._consumed):
-            buckets.first_part = part
+            buckets.first_parts = first_parts
         for sourced in (self._produced_by_source, self._consumed_by_source):
-            sourced.first_part = part
+            sourced.first_parts = first_parts
 
     def live(self) -> list[Bucket]:
         sourced = self._produced_by_source.live() + self._consumed_by_source.live()

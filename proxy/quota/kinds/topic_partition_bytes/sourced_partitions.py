@@ -6,6 +6,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limit_source import LimitSource
 from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.wire.views import Item
 
@@ -29,8 +30,7 @@ class SourcedPartitions:
         self._key: Final = key
         self._source: LimitSource | None = None
         self._rule = RateRule()
-        self.first_part = 1.0
-        """The fraction of its limit with which a new bucket begins: other processes may share the limit."""
+        self.first_parts = FirstParts()
         self._buckets: Final[dict[tuple[str, str], Bucket]] = {}
         self._found: Final[dict[PartitionUse, Bucket | None]] = {}
 
@@ -74,8 +74,7 @@ class SourcedPartitions:
                     rule=self._rule,
                     now=now,
                 )
-                if not bucket.observed:
-                    bucket.share(self.first_part, now)
+                self.first_parts.give(bucket, now)
                 self._buckets[names] = bucket
             elif bucket.whole_limit != sourced.limit:
                 bucket.configure(sourced.limit, self._rule, now)

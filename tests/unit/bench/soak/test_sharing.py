@@ -14,11 +14,11 @@ def found(
     short: bool = False,
     steady: bool = False,
     least: float = 0.9,
-    bursts: float = 0.0,
+    clients_wait: bool = False,
 ) -> list[str]:
     """The failures of a phase with these rates of each second, as parts of the limit."""
     outcome = Outcome()
-    phase = Phase("PHASE", 100.0, 100.0 + len(rates), steady, least, bursts)
+    phase = Phase("PHASE", 100.0, 100.0 + len(rates), steady, least, clients_wait)
     figures = figures_of([round(rate * LIMIT) for rate in rates], QUIET[: len(rates) + 1])
     check(phase, figures, outcome, short=short)
     return outcome.failures
@@ -27,7 +27,14 @@ def found(
 def test_figures() -> None:
     rates = [LIMIT, LIMIT, LIMIT, LIMIT, LIMIT, 2 * LIMIT]
     figures = figures_of(rates, [0.0] * 7)
-    assert figures == {"mean": 1.167, "deviation": 0.319, "most_in_5_s": 1.2, "paused": 0.0}
+    assert figures == {
+        "mean": 1.167,
+        "deviation": 0.319,
+        "most_in_5_s": 1.2,
+        "most_after_burst": 1.2,
+        "around": [1.0, 1.0, 1.0, 1.0, 1.0, 2.0],
+        "paused": 0.0,
+    }
 
 
 def test_a_pause_of_the_machine_is_taken_off_the_seconds_that_follow_it() -> None:
@@ -67,7 +74,11 @@ def test_a_short_run_only_has_a_mean() -> None:
     assert "PHASE" in failure
 
 
-def test_clients_that_are_new_to_a_process_have_a_burst() -> None:
-    rates = [1.0] * 10 + [1.1] * 5 + [1.0] * 5
-    assert found(rates, bursts=0.25) == []
-    assert len(found(rates, bursts=0.24)) == 1
+@pytest.mark.parametrize(("before", "after", "broken"), [(0.4, 1.16, 0), (0.4, 1.18, 1), (0.6, 1.14, 1)])
+def test_clients_that_could_not_send_have_the_burst_of_one_process(
+    before: float, after: float, broken: int
+) -> None:
+    """A second of which 0.4 is used saves 0.6 seconds of the limit: 0.12 for each of the five that follow."""
+    rates = [1.0] * 10 + [before] + [after] * 5 + [1.0] * 5
+    assert len(found(rates, clients_wait=True)) == broken
+    assert len(found(rates)) == 1, "not in a phase in which all can send"

@@ -20,6 +20,7 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.present import present
+from tests.support.sharing.members import one_of
 from tests.support.stories.buckets import live_by_node
 from tests.support.stories.enforcement import enforcement
 
@@ -294,7 +295,7 @@ def test_every_new_bucket_of_a_shared_limit_begins_with_a_part() -> None:
     limits = Limits(entities, resources=resources)
     engines = QuotaEngines(load_kinds(), limits)
     engines.engine(1, 0.0)
-    engines.begin_with(0.25)
+    engines.share_by(one_of(4))
     engines.engine(2, 0.0)
     who = Identity("u", "c", "127.0.0.1")
     mutations = engines.shared(CONTROLLER_MUTATION)

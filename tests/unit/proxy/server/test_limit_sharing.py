@@ -101,7 +101,7 @@ async def test_a_client_that_is_new_to_a_process_begins_with_an_equal_part(start
         (_, bucket), _ = start(broker, "a", engines=engines), start(broker, "b")
         await reached(lambda: bucket.limit == LIMIT / 2, "half of the limit")
         [produced, _] = [each for _, quota in engines.active() for each in quota.buckets()]
-        await reached(lambda: produced.first_part == 0.5, "half of the limits to come")
+        await reached(lambda: produced.first_parts.of(bucket) == 0.5, "half of the limits to come")
 
 
 async def test_a_process_that_has_left_reports_nothing_while_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:

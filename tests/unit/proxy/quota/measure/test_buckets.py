@@ -10,6 +10,7 @@ from proxy.quota.measure.bucket import IDLE_SECONDS
 from proxy.quota.measure.buckets import BUCKETS_AT_MOST, FORGOTTEN_AT_MOST, NAME_BYTES_AT_MOST, Buckets
 from proxy.quota.measure.rate_rule import RateRule
 from tests.support.present import present
+from tests.support.sharing.members import a_quarter
 from tests.support.stories.enforcement import enforcement
 
 KEY = "producer_byte_rate"
@@ -72,7 +73,7 @@ def test_a_bucket_is_one_object_however_it_is_found() -> None:
 def test_a_new_bucket_begins_with_its_part_of_a_shared_limit() -> None:
     found = buckets(EACH_USER)
     assert present(found.find(who("u"), 0.0)).record(1000.0, 0.0) == 0.0
-    found.first_part = 0.25
+    found.first_parts = a_quarter()
     bucket = present(found.find(who("v"), 0.0))
     assert (bucket.limit, bucket.whole_limit) == (250.0, 1000.0)
     assert bucket.record(1000.0, 0.0) == pytest.approx(3.0), "its first burst is a part, too"

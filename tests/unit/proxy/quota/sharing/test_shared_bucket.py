@@ -89,6 +89,32 @@ def test_a_process_that_is_gone_leaves_its_share() -> None:
     assert part(bucket, 5) == pytest.approx(1.0)
 
 
+def both_use_half() -> SharedBucket:
+    """Processes a and b use half each; a has reported 1.8 s later than b."""
+    bucket = SharedBucket(100.0, InForce(), 0.0)
+    for at, used in ((0.0, 0.0), (0.2, 10.0)):
+        bucket.see("a", entry(used), at)
+        bucket.see("b", entry(used), at)
+    bucket.see("a", entry(100.0), 2.0)
+    return bucket
+
+
+def test_what_is_not_reported_yet_is_no_credit() -> None:
+    bucket = both_use_half()
+    bucket.divide(members("a", "b"), 5, "a", anew=False)
+    assert part(bucket, 5) == pytest.approx(0.5)
+    bucket.see("b", entry(10.0, demand=0.0), 2.0)
+    bucket.divide(members("a", "b"), 6, "a", anew=False)
+    assert part(bucket, 6) > 1.0, "b has used nothing since"
+
+
+def test_what_a_process_that_is_gone_has_not_used_is_lost() -> None:
+    bucket = both_use_half()
+    bucket.forget("b")
+    bucket.divide(members("a"), 5, "a", anew=True)
+    assert part(bucket, 5) == pytest.approx(1.0)
+
+
 def test_a_process_that_is_not_live_has_nothing() -> None:
     bucket = SharedBucket(100.0, InForce(), 0.0)
     bucket.see("a", entry(0.0), 0.0)

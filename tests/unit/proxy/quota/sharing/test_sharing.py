@@ -166,14 +166,14 @@ def test_a_process_that_does_not_use_a_limit_keeps_few_of_its_parts() -> None:
 def test_a_limit_that_nobody_uses_has_equal_parts() -> None:
     world = World()
     a = world.start("a")
-    assert a.first_part == pytest.approx(RESERVE)
+    assert a.part("another") == pytest.approx(RESERVE)
     world, a, b = two()
     for _ in range(4):
         world.turn(a=use(waiting=1))
     assert a.part(KEY) > 0.9
-    assert (a.first_part, b.first_part) == (0.5, 0.5)
+    assert (a.part("another"), b.part("another")) == (0.5, 0.5)
     a.wake(world.now + STALL_SECONDS + 0.1)
-    assert a.first_part == pytest.approx(RESERVE / 2)
+    assert a.part("another") == pytest.approx(RESERVE / 2)
 
 
 def test_a_part_does_not_grow_before_the_other_process_has_read_why() -> None:

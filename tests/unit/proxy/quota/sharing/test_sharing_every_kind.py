@@ -40,6 +40,7 @@ REVIEW_SECONDS: Final = 0.2
 JOINING: Final = 2.0
 SETTLING: Final = 4.0
 SECONDS: Final = 15.0
+FIVE: Final = 5.0
 PER_SECOND: Final = 50
 """Each limit, in requests."""
 BYTES: Final = 1000
@@ -136,7 +137,8 @@ class Proxy:
         self._report_at = now + REPORT_SECONDS
         self._sharing.wake(now)
         self._uses.begin(now)
-        self.engines.begin_with(self._sharing.first_part)
+        if self._sharing.joined:
+            self.engines.share_by(self._sharing)
         for node_id, quota in self.engines.active():
             self._uses.look(node_id, quota.shared_buckets(now), self._sharing, now, divide=True)
         report = self._sharing.report(self._uses.end(), now)
@@ -172,28 +174,37 @@ class Client:
             self._reviewed_at = now
 
 
-def admitted(use: Use, limits: Limits, connections: tuple[int, int], brokers: tuple[int, ...]) -> list[float]:
-    """What two processes admit at each broker, as a part of the limit, from so many connections to it."""
+def run(
+    use: Use, limits: Limits, comings: list[tuple[float, int, int]], brokers: tuple[int, ...], seconds: float
+) -> list[Client]:
+    """Two processes. `comings`: after how many seconds clients come, the index of their process, and their
+    connections to each broker.
+    """
     log = Log(Random(1))
     proxies = [Proxy(name, log, limits) for name in "ab"]
     clients: list[Client] = []
+    left = sorted(comings)
     now = 0.0
-    while now < JOINING + SETTLING + SECONDS:
-        if now >= JOINING and not clients:
-            clients = [
-                Client(proxy, use, number, node_id)
-                for node_id in brokers
-                for proxy, count in zip(proxies, connections, strict=True)
-                for number in range(count)
-            ]
+    while now < JOINING + seconds:
+        while left and now >= JOINING + left[0][0]:
+            _, index, connections = left.pop(0)
+            for number in range(connections * len(brokers)):
+                node_id = brokers[number % len(brokers)]
+                clients.append(Client(proxies[index], use, number, node_id))
         log.run(now)
         for proxy in proxies:
             proxy.step(now)
         for client in clients:
             client.step(now)
         now = round(now + STEP, 6)
+    return clients
+
+
+def admitted(use: Use, limits: Limits, connections: tuple[int, int], brokers: tuple[int, ...]) -> list[float]:
+    """What two processes admit at each broker, as a part of the limit, from so many connections to it."""
+    comings = [(0.0, index, connected) for index, connected in enumerate(connections)]
     found = dict.fromkeys(brokers, 0.0)
-    for client in clients:
+    for client in run(use, limits, comings, brokers, SETTLING + SECONDS):
         units = sum(units for at, units in client.admitted if at >= JOINING + SETTLING)
         found[client.node_id] += units / (PER_SECOND * SECONDS)
     return list(found.values())
@@ -211,3 +222,19 @@ def test_a_limit_of_each_broker(name: str, connections: tuple[int, int]) -> None
 def test_a_limit_over_all_brokers(name: str, connections: tuple[int, int]) -> None:
     use, limits = OVER_BROKERS[name]
     assert sum(admitted(use, limits, connections, (1, 2))) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("name", [*CASES, *(name for name in OVER_BROKERS if name not in CASES)])
+def test_clients_that_come_to_the_other_process_have_no_burst_there(name: str) -> None:
+    """The first process uses the whole limit."""
+    use, limits = CASES[name] if name in CASES else OVER_BROKERS[name]
+    clients = run(use, limits, [(0.0, 0, 2), (SETTLING + FIVE, 1, 2)], (1,), SETTLING + 3 * FIVE)
+    found = sorted(each for client in clients for each in client.admitted if each[0] >= JOINING + SETTLING)
+    fives = [
+        sum(units for at, units in found[first:] if at < begin + FIVE - STEP / 2)
+        for first, (begin, _) in enumerate(found)
+    ]
+    assert max(fives) <= 1.05 * PER_SECOND * FIVE
+    assert (
+        sum(units for at, units in found if at >= JOINING + SETTLING + 2 * FIVE) >= 0.98 * PER_SECOND * FIVE
+    )

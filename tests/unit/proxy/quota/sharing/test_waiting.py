@@ -49,7 +49,32 @@ def test_new_demand_after_a_time_without_any_is_no_pause() -> None:
     assert counts(waiting, [0, 0], 10.4) == [1, 0]
 
 
-def test_the_most_of_the_last_second_count_while_others_wait() -> None:
+def test_some_have_gone_when_two_looks_find_fewer() -> None:
     waiting = WaitingConnections()
-    counts(waiting, [4] * 10, 0.0)
-    assert counts(waiting, [1] * 7, 2.0) == [4, 4, 4, 4, 4, 1, 1]
+    counts(waiting, [9] * 30, 0.0)
+    assert counts(waiting, [1, 1, 0, 0], 6.0) == [9, 1, 1, 0]
+
+
+def test_those_that_a_look_has_found_meanwhile_have_not_gone() -> None:
+    waiting = WaitingConnections()
+    counts(waiting, [9] * 30, 0.0)
+    assert counts(waiting, [4, 1, 1, 1], 6.0) == [9, 4, 1, 1]
+
+
+def test_at_first_the_most_of_nearly_a_second_count() -> None:
+    assert counts(WaitingConnections(), [4, 1, 1, 1, 1, 1], 5.0) == [4, 4, 4, 4, 1, 1]
+
+
+def test_connections_that_seldom_wait_all_at_once_count_all_the_same() -> None:
+    """The count decreases once. Then the pause is known."""
+    waiting = WaitingConnections()
+    counts(waiting, [4] * 30, 0.0)
+    found = counts(waiting, [3, 3, 4] * 20, 6.0)
+    assert found[:3] == [4, 3, 4]
+    assert found[3:] == [4] * 57
+
+
+def test_fewer_that_wait_again_show_a_pause_too() -> None:
+    waiting = WaitingConnections()
+    counts(waiting, [4] * 30, 0.0)
+    assert counts(waiting, [0, 0, 0, 3, 0, 0, 3], 6.0) == [4, 0, 0, 4, 4, 3, 3]

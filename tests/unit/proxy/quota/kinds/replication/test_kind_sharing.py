@@ -8,6 +8,7 @@ import pytest
 from proxy.quota.kinds.replication.throttle import LEADER
 from proxy.quota.limits.enforcement import OBSERVE, WINDOW
 from proxy.quota.limits.limits import Limits
+from proxy.quota.sharing.first_parts import SharedFirstParts
 from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
 from tests.support.sharing.simulation import Log
@@ -40,6 +41,9 @@ class Process:
         self.wakes_at = START
         self._log = log
         self._sharing = Sharing(name)
+        self._first_parts = {node_id: SharedFirstParts(node_id) for node_id in NODES}
+        for node_id, quota in self.quotas.items():
+            quota.begin_with(self._first_parts[node_id])
         self._uses = LocalUses()
         self._position = 0
         self._report_at = START
@@ -54,8 +58,8 @@ class Process:
         if now >= self._report_at:
             self._report_at = now + REPORT_SECONDS
             self._uses.begin(now)
-            for quota in self.quotas.values():
-                quota.begin_with(self._sharing.first_part if self._sharing.joined else 1.0)
+            for first_parts in self._first_parts.values():
+                first_parts.sharing = self._sharing if self._sharing.joined else None
             for node_id, quota in self.quotas.items():
                 self._uses.look(node_id, quota.shared_buckets(now), self._sharing, now, divide=True)
             made = self._sharing.report(self._uses.end(), now)

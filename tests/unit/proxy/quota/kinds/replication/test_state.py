@@ -13,6 +13,7 @@ from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.fetch_rewrite import Watermarks
+from tests.support.sharing.members import a_quarter
 from tests.support.stories.enforcement import enforcement
 from tests.support.stories.move import START, TOPIC, throttled
 
@@ -84,7 +85,8 @@ class TestThrottles:
     def test_limits_that_others_share_begin_with_a_part(self) -> None:
         shared = state(Limits({}))
         before = shared.throttle(LEADER, 1, START)
-        shared.begin_with(0.25)
+        for node_id in (1, 2):
+            shared.begin_with(node_id, a_quarter(node_id))
         shared.configure(throttled(1000, 1000), START)
         for throttle in (before, shared.throttle(FOLLOWER, 2, START)):
             assert (throttle.limit, throttle.whole_limit) == (250, 1000)

@@ -6,6 +6,7 @@ import pytest
 from proxy.quota.kinds.replication.throttle import LEADER, Throttle
 from proxy.quota.limits.enforcement import PACE, UNLIMITED, WINDOW
 from proxy.quota.limits.limits import Limits
+from tests.support.sharing.members import a_quarter
 from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 RATE = 1000.0
@@ -140,7 +141,7 @@ def test_a_limit_that_is_set_begins_with_its_part_of_a_shared_limit() -> None:
     """Also one that is set again; a limit that changes keeps the part that the process has now."""
     limits = Limits({}, settings=enforcement(algorithm=PACE))
     one = throttle(UNLIMITED)
-    one.first_part = 0.25
+    one.first_parts = a_quarter()
     for _ in range(2):
         one.configure(RATE, limits, 0.0)
         assert (one.limit, one.whole_limit) == (250.0, RATE)

@@ -11,6 +11,7 @@ from proxy.quota.limits.resources import DEFAULT_RESOURCE, NO_RESOURCES, Resourc
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.usage import REST
 from tests.support.present import present
+from tests.support.sharing.members import a_quarter
 
 WHO = Identity("u", "c", "127.0.0.1")
 RULE = RateRule(burst_seconds=1.0)
@@ -189,7 +190,7 @@ def test_a_client_cannot_name_a_dropped_partition() -> None:
 def test_a_new_bucket_begins_with_its_part_of_a_shared_limit(whole_topics: bool) -> None:
     made = PartitionBuckets(PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, RULE, whole_topics=whole_topics)
     made.configure(ORDERS, RULE, 0.0)
-    made.first_part = 0.25
+    made.first_parts = a_quarter()
     bucket = present(made.find("orders", 0, 0.0)).bucket
     assert (bucket.limit, bucket.whole_limit) == (250.0, 1000.0)
     assert bucket.record(1000.0, 0.0) == pytest.approx(3.0), "its first burst is a part, too"
@@ -199,5 +200,5 @@ def test_an_observed_bucket_has_the_whole_limit() -> None:
     rule = RateRule(burst_seconds=1.0, mode=OBSERVE)
     made = PartitionBuckets(PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, rule)
     made.configure(ORDERS, rule, 0.0)
-    made.first_part = 0.25
+    made.first_parts = a_quarter()
     assert present(made.find("orders", 0, 0.0)).bucket.limit == 1000.0

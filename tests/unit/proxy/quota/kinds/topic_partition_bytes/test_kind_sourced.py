@@ -16,6 +16,7 @@ from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
+from tests.support.sharing.members import a_quarter
 from tests.support.stories.enforcement import enforcement
 from tests.support.stories.partition_quota import IN, OUT, WHO, charge, fetch, items, produce, quota
 
@@ -185,7 +186,7 @@ def test_a_request_that_is_not_forwarded_is_given_back() -> None:
 
 def test_buckets_begin_with_their_part_and_are_dropped_when_idle() -> None:
     made = sourced()
-    made.begin_with(0.25)
+    made.begin_with(a_quarter())
     produce(made, 10)
     charge(made, 10)
     assert sorted(bucket.limit for bucket in made.live()) == [125.0, 250.0]

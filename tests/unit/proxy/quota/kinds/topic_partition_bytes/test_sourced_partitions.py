@@ -11,6 +11,7 @@ from proxy.quota.measure.rate_rule import RateRule
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
 from tests.support.present import present
+from tests.support.sharing.members import a_quarter
 
 WHO = Identity("alice", "app", "127.0.0.1")
 RULE = RateRule(burst_seconds=1.0)
@@ -109,6 +110,6 @@ def test_made_up_partitions_have_a_bounded_number_of_buckets() -> None:
 
 def test_a_new_bucket_begins_with_its_part_of_a_shared_limit() -> None:
     made = partitions(Rules())
-    made.first_part = 0.25
+    made.first_parts = a_quarter()
     bucket = present(made.find(item(), WHO, 0.0))
     assert (bucket.limit, bucket.whole_limit) == (250.0, 1000.0)
