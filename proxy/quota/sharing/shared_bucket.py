@@ -111,8 +111,8 @@ class SharedBucket:
         return self._rates * self.reported_at - self._reported
 
     def forget(self, instance: str) -> None:
-        """Remove a process that is gone. What it could have used since its last report is lost: if the others
-        got it, they would exceed the limit each time.
+        """Remove a process that is gone. What it could have used since its last report makes up for what was
+        used beyond the limit. The rest is lost: otherwise the others would exceed the limit each time.
         """
         process = self._processes.pop(instance, None)
         if process is not None:
@@ -120,7 +120,8 @@ class SharedBucket:
             before = self._unreported
             self._rates -= process.rate
             self._reported -= process.rate * process.reported_at
-            self._credit += self._unreported - before
+            credit, lost = self._credit - before, before - self._unreported
+            self._credit = self._unreported + (credit if credit > 0.0 else min(credit + lost, 0.0))
 
     def divide(self, members: Members, offset: int, instance: str, anew: bool) -> None:
         """Compute this process's part by the prefix of the log that ends with the record at `offset`.
