@@ -11,7 +11,7 @@ from proxy.quota.sharing.waterfill import RESERVE
 from tests.support.sharing.simulation import STEP, Process, Simulation
 
 SIZE = 20e3
-SMALL = 5e3
+SMALL = 10e3
 """The first request of a connection is admitted at once, so large ones of many connections are a burst."""
 MOST = 1.05
 """The most in any five seconds, as a part of what the limit allows."""

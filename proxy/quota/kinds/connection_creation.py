@@ -21,6 +21,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.quota.measure.unreviewed_wait import LEAST_PART, unreviewed_wait
 from proxy.quota.quota import INT, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 
@@ -49,14 +50,15 @@ class ConnectionCreation(Quota):
         seconds = bucket.record(1.0, now)
         if seconds <= 0.0:
             return ALLOW
+        seconds = unreviewed_wait(bucket, seconds)
         if seconds <= MAX_WAIT_SECONDS or bucket.observed:
             return Verdict(seconds, bucket=bucket)
         bucket.record(-1.0, now)
         tokens = bucket.tokens
-        excess = seconds - 1.0 / bucket.limit - MAX_WAIT_SECONDS
+        excess = bucket.debt(now) - MAX_WAIT_SECONDS * max(bucket.limit, bucket.whole_limit * LEAST_PART)
         if excess > 0.0 and tokens is not None:
             # The limit was lowered. The debt may be no larger than one that the new limit allows.
-            tokens.record(-excess * bucket.limit, now)
+            tokens.record(-excess, now)
         return Verdict(self._close_after, bucket=bucket, closes=True)
 
     def give_back_connection(self, address: str, now: float) -> None:

@@ -24,6 +24,7 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.quota.measure.unreviewed_wait import unreviewed_wait
 from proxy.quota.quota import DOUBLE, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.wire.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, METADATA
 
@@ -77,7 +78,7 @@ class ControllerMutation(Quota):
         tokens = bucket.tokens
         if tokens is None or bucket.observed:
             return 0.0
-        seconds = tokens.throttle_seconds(bucket.limit, now)
+        seconds = unreviewed_wait(bucket, tokens.throttle_seconds(bucket.limit, now))
         if seconds > 0.0:
             bucket.count_throttle(seconds, 1, now + seconds)
             _count_usage(bucket, seconds, who, api_key)

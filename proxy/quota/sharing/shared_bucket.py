@@ -88,9 +88,14 @@ class SharedBucket:
             self._note_rate(process, used, now)
         self.reported_at = now
         self.limit = report.limit
-        credit = self._credit * math.exp(-elapsed / FORGET_SECONDS) + self.limit * elapsed - used
+        self._credit *= math.exp(-elapsed / FORGET_SECONDS)
+        self._credit += self.limit * elapsed - used
+        self._bound()
+
+    def _bound(self) -> None:
+        """Forget credit beyond CREDIT_SECONDS of the limit."""
         bound, unreported = self.limit * CREDIT_SECONDS, self._unreported
-        self._credit = min(max(credit, unreported - bound), unreported + bound)
+        self._credit = min(max(self._credit, unreported - bound), unreported + bound)
 
     def _note_rate(self, process: _Process, used: float, now: float) -> None:
         """Take the rate of a process since its last report; 0.0 if it has stopped."""
@@ -111,17 +116,13 @@ class SharedBucket:
         return self._rates * self.reported_at - self._reported
 
     def forget(self, instance: str) -> None:
-        """Remove a process that is gone. What it could have used since its last report makes up for what was
-        used beyond the limit. The rest is lost: otherwise the others would exceed the limit each time.
-        """
+        """Remove a process that is gone. What it has not used since its last report counts as unused."""
         process = self._processes.pop(instance, None)
         if process is not None:
             self._demands.remove(process.demand)
-            before = self._unreported
             self._rates -= process.rate
             self._reported -= process.rate * process.reported_at
-            credit, lost = self._credit - before, before - self._unreported
-            self._credit = self._unreported + (credit if credit > 0.0 else min(credit + lost, 0.0))
+            self._bound()
 
     def divide(self, members: Members, offset: int, instance: str, anew: bool) -> None:
         """Compute this process's part by the prefix of the log that ends with the record at `offset`.

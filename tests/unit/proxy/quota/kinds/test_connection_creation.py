@@ -57,6 +57,17 @@ def test_one_may_always_come_at_once(algorithm: str, settings: EnforcementOption
     assert wait(engine, 0.0) == pytest.approx(1.0)
 
 
+def test_a_process_that_is_about_to_get_a_part_closes_no_connection_that_can_be_served() -> None:
+    """Other processes use the whole limit: the part is a reserve, until they know of the first wait."""
+    engine = engine_of(limits({DEFAULT: 5.0}))
+    assert wait(engine, 0.0) == 0.0
+    [bucket] = engine.active[0].live()
+    bucket.share(0.0025, 0.0)
+    waits = [wait(engine, 0.0) for _ in range(7)]
+    assert waits[:6] == pytest.approx([0.0, 2.0, 4.0, 6.0, 8.0, 10.0])
+    assert waits[6] is None
+
+
 def kafkas_rate(arrivals: list[float], limit: float) -> int:
     """How many connections Kafka's ConnectionQuotas accepts: those over the rate are not recorded."""
     rate, accepted = SampledRate(11, 1.0), 0

@@ -108,11 +108,11 @@ def test_what_is_not_reported_yet_is_no_credit() -> None:
     assert part(bucket, 6) > 1.0, "b has used nothing since"
 
 
-def test_what_a_process_that_is_gone_has_not_used_is_lost() -> None:
+def test_what_a_process_that_is_gone_has_not_used_is_credit() -> None:
     bucket = both_use_half()
     bucket.forget("b")
     bucket.divide(members("a"), 5, "a", anew=True)
-    assert part(bucket, 5) == pytest.approx(1.0)
+    assert part(bucket, 5) == pytest.approx(1.0 + CREDIT_SECONDS / SETTLE_SECONDS)
 
 
 def test_a_process_that_is_not_live_has_nothing() -> None:

@@ -226,9 +226,12 @@ def test_a_limit_over_all_brokers(name: str, connections: tuple[int, int]) -> No
 
 @pytest.mark.parametrize("name", [*CASES, *(name for name in OVER_BROKERS if name not in CASES)])
 def test_clients_that_come_to_the_other_process_have_no_burst_there(name: str) -> None:
-    """The first process uses the whole limit."""
+    """The first process uses the whole limit, so only first requests are admitted at once."""
     use, limits = CASES[name] if name in CASES else OVER_BROKERS[name]
+    came = JOINING + SETTLING + FIVE
     clients = run(use, limits, [(0.0, 0, 2), (SETTLING + FIVE, 1, 2)], (1,), SETTLING + 3 * FIVE)
+    at_once = [units for client in clients[2:] for at, units in client.admitted if at < came + 5 * STEP]
+    assert sum(at_once) <= 3.0, "a connection takes a token, of which there is always one"
     found = sorted(each for client in clients for each in client.admitted if each[0] >= JOINING + SETTLING)
     fives = [
         sum(units for at, units in found[first:] if at < begin + FIVE - STEP / 2)
