@@ -5,7 +5,7 @@ whole topic are over three brokers, too. Replication throttles are in test_share
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from itertools import count
@@ -50,28 +50,28 @@ LEAST: Final = 0.5
 """Of a limit: what raw clients use of it on a busy machine."""
 
 
-def _fetch(proxy: ProxyProcess) -> Iterator[float]:
+def _fetch(proxy: ProxyProcess) -> Generator[float]:
     with RawClient(proxy.broker_port(1), CONSUMER) as client:
         while True:
             client.send(fetch(TENANT, max_bytes=10_000))
             yield float(client.receive().size)
 
 
-def _create(proxy: ProxyProcess) -> Iterator[float]:
+def _create(proxy: ProxyProcess) -> Generator[float]:
     with RawClient(proxy.broker_port(1), ADMIN) as client:
         for number in count():
             response = client.ask(create_topics({f"scope-{proxy.admin_port}-{number}": 1}, 6))
             yield float(results(response)[0][1] == 0)
 
 
-def _connect(proxy: ProxyProcess) -> Iterator[float]:
+def _connect(proxy: ProxyProcess) -> Generator[float]:
     while True:
         with RawClient(proxy.broker_port(1), source=ADDRESS) as client:
             client.ask(api_versions())
         yield 1.0
 
 
-def _ask(proxy: ProxyProcess) -> Iterator[float]:
+def _ask(proxy: ProxyProcess) -> Generator[float]:
     """Use `request_percentage`. A single request at a busy broker may exceed it, so no units are counted."""
     with RawClient(proxy.broker_port(1), CLIENT) as client:
         while True:
@@ -79,7 +79,7 @@ def _ask(proxy: ProxyProcess) -> Iterator[float]:
             yield 0.0
 
 
-def _exceed(proxy: ProxyProcess) -> Iterator[float]:
+def _exceed(proxy: ProxyProcess) -> Generator[float]:
     """Produce 90 % of THRESHOLD; the units are rejected requests."""
     records = batch([bytes(THRESHOLD // 10)])
     began = time.monotonic()
@@ -91,7 +91,7 @@ def _exceed(proxy: ProxyProcess) -> Iterator[float]:
             yield float(response.partition_responses[0].error_code != 0)
 
 
-USES: Final[dict[str, Callable[[ProxyProcess], Iterator[float]]]] = {
+USES: Final[dict[str, Callable[[ProxyProcess], Generator[float]]]] = {
     "consumer_byte_rate": _fetch,
     "controller_mutation_rate": _create,
     "connection_creation_rate": _connect,
