@@ -6,6 +6,7 @@ from mypy_extensions import i64 as native
 
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.consumer_plan import ConsumerPlan
+from proxy.quota.failed_writers import FailedWriters
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
@@ -16,7 +17,7 @@ from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Rejections
 from proxy.quota.usage import ClientUsage
 from proxy.quota.verdict import ALLOW, Verdict, combine
-from proxy.wire.api_keys import SHARE_FETCH
+from proxy.wire.api_keys import PRODUCE, SHARE_FETCH
 from proxy.wire.apis.batch_heads import BatchHeads
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED
 from proxy.wire.known_watermarks import KnownWatermarks
@@ -32,6 +33,7 @@ class QuotaEngine:
 
     def __init__(self, quotas: list[Quota]) -> None:
         self._quotas: Final = quotas
+        self._failed_writers: Final = FailedWriters()
         self._exemptions = NO_EXEMPTIONS
         self.max_throttle_seconds = UNLIMITED
         """The longest throttle time that is announced. A longer wait is reviewed each time that it has
@@ -142,6 +144,8 @@ class QuotaEngine:
         if not quotas or self._exemptions.exempt(who):
             return ALLOW
         api_key = request.api_key
+        if api_key == PRODUCE and self._failed_writers.any:
+            self._failed_writers.mark(request, who, now)
         verdict = ALLOW
         for quota in quotas:
             admitted = quota.admit(request, who, now)
@@ -174,6 +178,8 @@ class QuotaEngine:
             charged = quota.charge(request, response, who, now)
             if charged is not ALLOW:
                 verdict = combine(verdict, _enforced(charged, now, api_key, usage))
+        if api_key == PRODUCE and (response.items or request.uncharged) and self._limits_topics:
+            self._failed_writers.learn(request, response, who, now)
         if verdict is not ALLOW:
             _count(verdict, throttled_until, now, api_key, usage)
         return verdict
@@ -272,6 +278,8 @@ class QuotaEngine:
         """
         if not self.wants_items(request.api_key) or self._exemptions.exempt(who):
             return ALLOW
+        if request.api_key == PRODUCE and self._failed_writers.any:
+            self._failed_writers.mark(request, who, now)
         verdict = ALLOW
         for quota in self._quotas_of(request.api_key):
             charged = quota.charge_items(request, items, who, now)
@@ -320,6 +328,7 @@ class QuotaEngine:
         for quota in self._quotas:
             quota.forget_idle(now)
         self.rejections.forget_idle(now)
+        self._failed_writers.forget(now)
 
 
 def _enforced(verdict: Verdict, now: float, api_key: int, usage: ClientUsage | None) -> Verdict:

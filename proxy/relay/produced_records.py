@@ -45,7 +45,10 @@ class ProducedRecords:
         """Note that the view's items of a large request are forwarded; return their bytes."""
         items = request.items
         if request.acks != 0 and len(request.sent) + len(items) <= SENT_AT_MOST:
-            kept = [Item(item.topic, item.topic_id, item.partition, item.size) for item in items]
+            kept = [
+                Item(item.topic, item.topic_id, item.partition, item.size, b"", item.error_code)
+                for item in items
+            ]
             request.sent = request.sent + kept if request.sent else kept
             return _bytes(items)
         self._traffic.count_in(items)

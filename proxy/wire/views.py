@@ -18,6 +18,10 @@ from proxy.wire.protected_topics import ProtectedTopics
 NO_HEAD: Final = b""
 
 
+UNCHARGED: Final = -1000
+"""The error_code of an item of a Produce request that quotas by topic charge when it has been appended."""
+
+
 class Found:
     """What a quota has looked up for an item's partition. The quota subclasses it, and checks whether it is
     still valid.
@@ -55,7 +59,7 @@ class Item:
         """
         self.error_code = error_code
         """In responses, the broker's error. For a rejected partition, an error other than that of the quotas;
-        0 for none.
+        0 for none. In requests, UNCHARGED or 0.
         """
         self.found: Found | None = None
         """What a quota has looked up last for this partition; None for nothing."""
@@ -225,6 +229,8 @@ class RequestView(View):
         self.min_bytes_at: native = -1
         self.bounded = False
         """Whether a quota has lowered max_bytes, of the whole fetch or of a partition."""
+        self.uncharged = False
+        """Produce requests: whether any item is UNCHARGED."""
         self.fetch_rewrite: FetchRewrite | None = None
         """Fetch: the changes of the response; None if the request was forwarded unchanged."""
 

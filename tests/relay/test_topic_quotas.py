@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.quota.engine import QuotaEngine
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, TOPIC_PRODUCER_BYTE_RATE
+from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.relay.counters.traffic import Traffic
 from proxy.wire.cursor import NO_ID
@@ -179,6 +181,15 @@ def test_a_topic_that_is_named_like_an_internal_one_has_the_default_limit() -> N
         story(everywhere).client(request).to_broker(request).unmuted()
 
 
+def rejected(error_code: ErrorCode) -> bytes:
+    """A response with this error."""
+    message = read_frame(response_type(0, 9), produced(1, version=9))
+    topic = message.responses[0]
+    partition = replace(topic.partition_responses[0], error_code=error_code)
+    topic = replace(topic, partition_responses=(partition,))
+    return response_frame(replace(message, responses=(topic,)), 1)
+
+
 @pytest.mark.parametrize(
     "error_code",
     [
@@ -194,10 +205,73 @@ def test_a_topic_that_is_named_like_an_internal_one_has_the_default_limit() -> N
 def test_what_the_broker_does_not_append_leaves_the_limit_to_others(error_code: ErrorCode) -> None:
     limits = engine({}, resources=THOUSAND)
     mallory, alice = (drive(limits, Ports(), Traffic(), principal=name) for name in ("mallory", "alice"))
-    denied = read_frame(response_type(0, 9), produced(1, version=9))
-    topic = denied.responses[0]
-    partition = replace(topic.partition_responses[0], error_code=error_code)
-    topic = replace(topic, partition_responses=(partition,))
+    response = rejected(error_code)
     first = Playbook(mallory).client(producing([50_000])).to_broker(producing([50_000]))
-    first.broker(response_frame(replace(denied, responses=(topic,)), 1))
+    first.broker(response)
     Playbook(alice).client(producing([900])).to_broker(producing([900])).unmuted()
+
+
+LARGE = producing([500_000])
+LARGER = producing([2 << 20])
+SMALL = producing([900])
+
+
+def connected(limits: QuotaEngine, name: str) -> Playbook:
+    return Playbook(drive(limits, Ports(), Traffic(), principal=name))
+
+
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+@pytest.mark.parametrize("large", [LARGE, LARGER])
+def test_requests_that_will_be_rejected_again_let_nobody_wait(algorithm: str, large: bytes) -> None:
+    """Eight connections of a client without the right to write, whose requests are in flight."""
+    limits = engine({}, algorithm, resources=THOUSAND)
+    denied = rejected(ErrorCode.topic_authorization_failed)
+    connected(limits, "mallory").client(LARGE).to_broker(LARGE).broker(denied)
+    attackers = [connected(limits, "mallory").client(large).to_broker(large) for _ in range(8)]
+    alice = connected(limits, "alice").client(SMALL).to_broker(SMALL).unmuted()
+    for each in attackers:
+        each.broker(denied).unmuted()
+    alice.broker(produced(1, version=9)).to_client(produced(1, version=9)).unmuted()
+    # What has been taken back was not charged, so the limit is as before.
+    connected(limits, "alice").client(SMALL)
+    assert live_buckets(limits)[0].used == 1800
+
+
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+@pytest.mark.parametrize("size", [20_000, 2 << 20])
+def test_what_is_appended_after_all_is_charged_and_then_as_before(algorithm: str, size: int) -> None:
+    limits = engine({}, algorithm, resources=THOUSAND)
+    large = producing([size])
+    failing = rejected(ErrorCode.not_leader_or_follower)
+    connected(limits, "alice").client(large).to_broker(large).broker(failing)
+    story = connected(limits, "alice").client(large).to_broker(large).unmuted()
+    story.broker(produced(1, version=9))
+    [bucket] = live_buckets(limits)
+    assert bucket.used == size
+    assert bucket.wait(START) > 5.0
+    # The response announces the wait, and a new connection waits, too.
+    told = read_frame(response_type(0, 9), b"".join(story.relay.take_to_client()))
+    assert told.throttle_time.total_seconds() > 5.0
+    connected(limits, "alice").client(SMALL).to_broker()
+    assert bucket.used == size + 900
+
+
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+def test_a_failure_does_not_let_a_client_pass_its_debt(algorithm: str) -> None:
+    limits = engine({}, algorithm, resources=THOUSAND)
+    failing = connected(limits, "alice").client(SMALL).to_broker(SMALL)
+    other = connected(limits, "alice").client(LARGE).to_broker(LARGE)
+    failing.broker(rejected(ErrorCode.corrupt_message))
+    connected(limits, "alice").client(SMALL).to_broker()
+    other.broker(produced(1, version=9))
+    connected(limits, "alice").client(SMALL).to_broker()
+
+
+def test_a_request_that_is_dropped_before_it_is_charged_gives_nothing_back() -> None:
+    limits = engine({}, resources=THOUSAND)
+    connected(limits, "alice").client(LARGE).to_broker(LARGE).broker(produced(1, version=9))
+    used = live_buckets(limits)[0].used
+    other = connected(limits, "alice")
+    other.client(SMALL).to_broker()
+    other.relay.end()
+    assert live_buckets(limits)[0].used == used

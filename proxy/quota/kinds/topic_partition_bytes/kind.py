@@ -51,8 +51,8 @@ from proxy.quota.not_appended import not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
-from proxy.wire.error_codes import not_writable
-from proxy.wire.views import Item, RequestView, ResponseView
+from proxy.wire.error_codes import appended, not_writable
+from proxy.wire.views import UNCHARGED, Item, RequestView, ResponseView, partition_key
 
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
@@ -176,7 +176,7 @@ class TopicPartitionBytes(Quota):
         if request.api_key == PRODUCE:
             if response.items:  # only partitions with an error
                 self._give_back_rejected(request, response, who, now)
-            return ALLOW
+            return self._charge_appended(request, response, who, now) if request.uncharged else ALLOW
         if request.replica_id >= 0:
             return ALLOW
         return self._consume(request.api_key, response.items, who, now)
@@ -191,7 +191,7 @@ class TopicPartitionBytes(Quota):
 
     def give_back_request(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
         for item in items:
-            if item.size == 0 or not item.topic:
+            if item.size == 0 or not item.topic or item.error_code == UNCHARGED:
                 continue
             limited = self._produced.find(item.topic, item.partition, now)
             if limited is not None:
@@ -210,10 +210,24 @@ class TopicPartitionBytes(Quota):
             if item.size == 0 or not item.topic:
                 continue
             writable = not not_writable(error_code)
-            self._produced.give_back(item.topic, item.partition, item.size, now, who, writable)
+            size = _charged_size(item)
+            self._produced.give_back(item.topic, item.partition, size, now, who, writable)
             bucket = self._produced_by_source.find(item, who, now)
             if bucket is not None:
-                bucket.give_back(float(item.size), now, who)
+                bucket.give_back(float(size), now, who)
+
+    def _charge_appended(
+        self, request: RequestView, response: ResponseView, who: Identity, now: float
+    ) -> Verdict:
+        """Charge what was not charged before, and has been appended."""
+        failed = {partition_key(result) for result in response.items if not appended(result.error_code)}
+        items = [
+            Item(item.topic, item.topic_id, item.partition, item.size)
+            for item in (request.sent if request.sent else request.items)
+            if item.error_code == UNCHARGED and partition_key(item) not in failed
+        ]
+        verdict = self._produce(items, who, now)
+        return combine(verdict, _use(self._produced_by_source, items, who, now))
 
     def _produce(self, items: list[Item], who: Identity, now: float) -> Verdict:
         verdict = ALLOW
@@ -224,7 +238,7 @@ class TopicPartitionBytes(Quota):
             if limited is None:
                 continue
             bucket = limited.bucket
-            seconds = bucket.record(float(item.size), now, who)
+            seconds = bucket.record(float(_charged_size(item)), now, who)
             if seconds > 0.0 and (limited.action == THROTTLE or bucket.observed):
                 verdict = combine(
                     verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds)
@@ -325,10 +339,15 @@ def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: floa
         bucket = sourced.find(item, who, now) if item.size > 0 and item.topic else None
         if bucket is None:
             continue
-        seconds = bucket.record(float(item.size), now, who)
+        seconds = bucket.record(float(_charged_size(item)), now, who)
         if seconds > 0.0:
             verdict = combine(verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds))
     return verdict
+
+
+def _charged_size(item: Item) -> int:
+    """The bytes of an item that are charged with the request."""
+    return 0 if item.error_code == UNCHARGED else item.size
 
 
 def _charge(bucket: Bucket, size: int, who: Identity, verdict: Verdict, now: float) -> Verdict:

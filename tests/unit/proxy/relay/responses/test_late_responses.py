@@ -140,8 +140,8 @@ def test_what_the_broker_closes_the_connection_for_costs_nothing(acks: int) -> N
 
 
 def test_a_large_request_that_the_broker_closes_the_connection_for_costs_nothing() -> None:
-    topic = Topic()
     for last in (None, -1):
+        topic = Topic()
         request = produce(1, size=2 * CUT_THROUGH_BYTES, version=9)[:last]
         play = topic.connection().client(request[:CUT_THROUGH_BYTES], request[CUT_THROUGH_BYTES:])
         assert topic.used > CUT_THROUGH_BYTES
