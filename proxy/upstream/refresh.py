@@ -22,7 +22,7 @@ from proxy.wire.addresses import BrokerAddress
 from proxy.wire.api_keys import METADATA
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
 from proxy.wire.errors import ProtocolError
-from proxy.wire.metadata_names import MetadataNames
+from proxy.wire.metadata_names import METADATA_VERSION, MetadataNames
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 5.0
@@ -45,8 +45,6 @@ HIDDEN_AT_MOST: Final = 10_000
 """Known topics that the proxy may not describe. If there are more, all are forgotten."""
 NAMED_AT_MOST: Final = 10
 """Addresses in an error message."""
-METADATA_VERSION: Final = 12
-"""The first version with requests by topic id; Kafka 3.1 and later support it."""
 
 
 class ClusterRefresh:

@@ -10,8 +10,8 @@ from mypy_extensions import i64 as native
 
 from proxy.wire.reader import Reader
 
-VERSION: Final = 12
-"""The version of the response."""
+METADATA_VERSION: Final = 12
+"""The version of the response: the first with requests by topic id. Kafka 3.1 and later support it."""
 
 
 @final

@@ -8,11 +8,11 @@ from kio.schema.metadata.v12.response import MetadataResponse
 
 from proxy.wire.api_keys import METADATA
 from proxy.wire.errors import Short
-from proxy.wire.metadata_names import VERSION, MetadataNames
+from proxy.wire.metadata_names import METADATA_VERSION, MetadataNames
 from tests.support.messages.kio_messages import response_frame, response_type
 from tests.support.messages.random_messages import messages
 
-SCHEMA = response_type(METADATA, VERSION)
+SCHEMA = response_type(METADATA, METADATA_VERSION)
 FEW = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 
 
