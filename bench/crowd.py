@@ -183,6 +183,13 @@ class Crowd(Simulation):
         """Return the sum of the parts that these processes have of an entity's limit."""
         return sum(process.part(entity) for process in processes)
 
+    def fraction(self, entity: int, process: CrowdProcess) -> float:
+        """The fraction that a process has of all parts of an entity's limit. These add up to a little more or
+        less than the limit while what was used too little or too much is settled.
+        """
+        whole = self.parts(entity, self.serving)
+        return process.part(entity) / whole if whole > 0.0 else 0.0
+
     def connected_parts(self, entity: int) -> float:
         """The sum of the parts of the processes that have clients of the entity."""
         return self.parts(entity, [process for process in self.serving if process.connected(entity)])

@@ -113,7 +113,7 @@ def changes(crowd: Crowd, result: Result) -> None:
     for entity, process in targets.items():
         crowd.move(entity, process)
     have: dict[int, Callable[[], float]] = {
-        entity: partial(crowd.parts, entity, [process]) for entity, process in targets.items()
+        entity: partial(crowd.fraction, entity, process) for entity, process in targets.items()
     }
     _wait(crowd, result, "moved", have, dict.fromkeys(have, LEAST))
     crowd.go_on(SETTLING)
