@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.wire.batches import read_whole_batches
+from proxy.wire.batches import ends_with_batch, read_whole_batches
 from proxy.wire.errors import Short
 from proxy.wire.reader import Reader
 from tests.support.messages.exchanges import record_batch
@@ -35,3 +35,21 @@ def test_whole_batches_are_found_and_everything_is_read(
 def test_records_that_are_not_there_are_short() -> None:
     with pytest.raises(Short):
         read_whole_batches(Reader([TWO[:-1]]), len(TWO))
+
+
+@pytest.mark.parametrize(
+    ("records", "whole"),
+    [
+        (b"", True),
+        (TWO, True),
+        (TWO[:-1], False),
+        (TWO + bytes(11), False),
+        # A batch of length -1 begins the next one a byte early, and the last one ends at the end.
+        (bytes(8) + b"\xff" * 4 + bytes(11), False),
+        # A batch of length -12 would be read for ever.
+        (bytes(8) + (-12).to_bytes(4, "big", signed=True), False),
+    ],
+)
+def test_records_end_with_a_batch_if_all_of_them_are_whole(records: bytes, whole: bool) -> None:
+    data = b"before" + records + b"behind"
+    assert ends_with_batch(data, len(b"before"), len(b"before") + len(records)) is whole
