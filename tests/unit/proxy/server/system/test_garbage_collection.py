@@ -15,7 +15,9 @@ def _as_it_was() -> Iterator[None]:
     gc.set_threshold(*thresholds)
     gc.callbacks[:] = callbacks
     gc.enable()
-    gc.unfreeze()
+    # What is not frozen is what the next test makes, as after tests/conftest.py.
+    gc.collect()
+    gc.freeze()
 
 
 def _walked() -> int:
