@@ -24,6 +24,8 @@ with topic ids that the proxy does not know yet waits for the names (proxy.relay
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
@@ -345,9 +347,11 @@ def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: floa
     return verdict
 
 
-def _charged_size(item: Item) -> int:
+def _charged_size(item: Item) -> native:
     """The bytes of an item that are charged with the request."""
-    return 0 if item.error_code == UNCHARGED else item.size
+    if item.error_code == UNCHARGED:
+        return 0
+    return item.size
 
 
 def _charge(bucket: Bucket, size: int, who: Identity, verdict: Verdict, now: float) -> Verdict:
