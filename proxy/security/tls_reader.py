@@ -32,8 +32,6 @@ sends some fifty.
 EMPTY_COST: Final = 64
 EMPTY_AT_MOST: Final = 32 * EMPTY_COST
 """A client may send 32 records without data, and then one for each 64 records with data."""
-UNREAD_AT_MOST: Final = 1 << 20
-"""Bytes that wait. While a connection is served, the event loop stops reading the socket long before."""
 
 
 @final
@@ -50,6 +48,7 @@ class TlsReader:
         """`incoming` is the event loop's buffer of received bytes; `records` is OpenSSL's. `read` and
         `pending` are OpenSSL's functions.
         """
+        self._incoming: Final = incoming
         self._take_incoming: Final[Callable[[], bytes]] = incoming.read
         self._put_back: Final[Callable[[Any], int]] = incoming.write
         self._pass_on: Final[Callable[[Any], int]] = records.write
@@ -57,6 +56,8 @@ class TlsReader:
         self._pending: Final = pending
         self._cut = b""
         """The beginning of a record that has not arrived whole."""
+        self._end_kept = False
+        """Whether the first byte that waits is that of keep_end()."""
         self._waits = False
         """Whether the other connections have their turn first."""
         self._more = False
@@ -71,6 +72,7 @@ class TlsReader:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._resume: Callable[[], None] | None = None
         self._reject: Callable[[str], None] | None = None
+        self._closing: Callable[[], bool] | None = None
 
     def share_turns(
         self,
@@ -78,14 +80,17 @@ class TlsReader:
         *,
         resume: Callable[[], None],
         reject: Callable[[str], None],
+        closing: Callable[[], bool],
     ) -> None:
         """From now on, share the turns of the event loop with other connections. `resume` has the event loop
-        read the connection again, if it is to be read; `reject` ends the connection, with the reason.
+        read the connection again, if it is to be read; `reject` ends the connection, with the reason;
+        `closing` returns whether the proxy has ended it.
         """
         self._turns = _record_turns(loop)
         self._loop = loop
         self._resume = resume
         self._reject = reject
+        self._closing = closing
 
     # The handshake
 
@@ -123,9 +128,17 @@ class TlsReader:
         memoryview(buffer)[: len(data)] = data
         return len(data)
 
+    def keep_end(self) -> None:
+        """Have the event loop leave the end of the connection in the socket, because the connection is not
+        read for now. With keep_unread_data(), it does so while its buffer has a byte.
+        """
+        if self._incoming.pending == 0:
+            self._end_kept = True
+            self._put_back(b"\0")
+
     def _read_data(self, size: native) -> bytes:
         if self._waits or self._rejected:
-            if self._rejected:
+            if self._drops:
                 self._take_incoming()
             raise ssl.SSLWantReadError
         if self._more:
@@ -158,6 +171,9 @@ class TlsReader:
     def _received(self) -> bytes:
         """Return all bytes that wait."""
         data = self._take_incoming()
+        if self._end_kept:
+            self._end_kept = False
+            data = data[1:]
         if self._cut:
             data = self._cut + data
             self._cut = b""
@@ -202,20 +218,28 @@ class TlsReader:
                 break
         self._leave(data, at)
         if self._ended and chunks:
-            # The event loop calls again only if there is something in its buffer.
-            self._put_back(b"\0")
+            self._end_later()
         if not chunks and not self._ended:
             raise ssl.SSLWantReadError
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
+    def _end_later(self) -> None:
+        """Have the event loop read the end apart: the connection may pause because of what came before."""
+        # The event loop calls again only if there is something in its buffer.
+        self._put_back(b"\0")
+        if self._loop is not None:
+            self._waits = True
+            self._loop.call_soon(self._read_on)
+
     def _leave(self, data: bytes, at: native) -> None:
         """Leave the bytes from `at` on for a later read."""
-        left = len(data) - at
-        if left == 0 or self._cut or self._rejected:
-            return
-        if left > UNREAD_AT_MOST:
-            raise ssl.SSLError(1, "many TLS records of a client that is not served any more")
-        self._put_back(data[at:])
+        if at < len(data) and not self._cut and not self._drops:
+            self._put_back(data[at:])
+
+    @property
+    def _drops(self) -> bool:
+        """Whether nobody reads what still arrives: the event loop would wait for it before it goes on."""
+        return self._rejected or (self._closing is not None and self._closing())
 
     def _may_read(self, now: float) -> bool:
         """Whether to read another small record in this turn; if not, read on later."""

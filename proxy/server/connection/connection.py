@@ -14,6 +14,9 @@ from proxy.relay.close_reasons import (
     BrokerUnreachable,
     RelayError,
 )
+from proxy.security.alerts import ServerConnection
+from proxy.security.tls_reader import TlsReader
+from proxy.security.unread_data import keep_unread_data
 from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.connection.bulk_reads import BULK_BYTES, SPLICED_SHIFT
 from proxy.server.connection.direct import Direct, direct
@@ -73,6 +76,8 @@ class Connection(BrokerEvents):
         self.session: Final = RelaySession(self, host, self._broker, loop, node_id is not None)
         """Connects the two sides through the relay."""
         self._direct: Direct | None = None
+        self._tls_reader: TlsReader | None = None
+        """The reader of the client's records; None without TLS."""
         self._unserved: list[bytes] = []
         """Bytes that the client has sent before the time at which it is served."""
         self._serve_timer: asyncio.TimerHandle | None = None
@@ -88,7 +93,14 @@ class Connection(BrokerEvents):
         session = self.session
         session.client = client
         self._direct = direct(client)
-        session.client_tls = self.tls is not None
+        tls = self.tls
+        session.client_tls = tls is not None
+        if isinstance(tls, ServerConnection):
+            keep_unread_data(client)
+            self._tls_reader = tls.reader
+            self._tls_reader.share_turns(
+                self._loop, resume=self._read_records, reject=self._reject_records, closing=self._closing
+            )
         high = TLS_WRITE_BUFFER_BYTES if session.client_tls else WRITE_BUFFER_BYTES
         client.set_write_buffer_limits(high=high)
         session.relay = self._host.opened(self, self.address)
@@ -140,8 +152,28 @@ class Connection(BrokerEvents):
             if not self.closes_unserved:
                 self._unserved.append(data)
             session.client.pause_reading()
-            return
-        session.receive_from_client(data)
+        else:
+            session.receive_from_client(data)
+        if self._tls_reader is not None and session.pauses.any:
+            self._tls_reader.keep_end()
+
+    def _read_records(self) -> None:
+        client = self.session.client
+        if client is not None and not client.is_closing() and client.is_reading():
+            # The event loop then decrypts what it has received.
+            client.pause_reading()
+            client.resume_reading()
+
+    def _reject_records(self, why: str) -> None:
+        client = self.session.client
+        self.session.fail(RelayError(CLIENT_PROTOCOL_ERROR, why))
+        if client is not None:
+            # Otherwise the event loop would wait for the client to end TLS.
+            client.abort()
+
+    def _closing(self) -> bool:
+        client = self.session.client
+        return client is None or client.is_closing()
 
     def eof_received(self) -> bool:
         """The client sends no more; what it has sent is still answered."""
@@ -244,6 +276,7 @@ class Connection(BrokerEvents):
             # Break the reference cycles, so that everything is freed now, and not by a collection.
             self.session.part()
             self._direct = None
+            self._tls_reader = None
             self._broker.part()
 
     # What the listener asks

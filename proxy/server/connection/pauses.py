@@ -33,6 +33,11 @@ class Pauses:
     def __init__(self) -> None:
         self._reasons = 0
 
+    @property
+    def any(self) -> bool:
+        """Whether there is a reason now."""
+        return self._reasons != 0
+
     def has(self, why: int) -> bool:
         """Whether any of these is a reason now."""
         return self._reasons & why != 0

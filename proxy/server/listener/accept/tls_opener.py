@@ -10,13 +10,11 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 from proxy.quota.verdict import Verdict
-from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
-from proxy.security.alerts import Handshake, ServerConnection
+from proxy.security.alerts import Handshake
 from proxy.security.tls import TlsFiles
-from proxy.server.connection.connection import Connection
 from proxy.server.connection.origin import Origin
 from proxy.server.listener.accept.handshake_turns import HandshakeTurns
 from proxy.server.listener.accept.readable import until_readable
@@ -116,7 +114,7 @@ class TlsOpener:
         await self._turns.take(origin.address)
         handshake = Handshake(client)
         try:
-            transport, _ = await self._loop.connect_accepted_socket(
+            await self._loop.connect_accepted_socket(
                 partial(self._make, origin),
                 client,
                 ssl=self._tls.context,
@@ -127,7 +125,6 @@ class TlsOpener:
             raise
         finally:
             handshake.close()
-        _share_turns(self._loop, transport)
         return ""
 
     async def _first_bytes(self, client: socket.socket) -> bytes:
@@ -138,32 +135,6 @@ class TlsOpener:
             return client.recv(RECORD_HEADER_BYTES, socket.MSG_PEEK)
         except ConnectionError:
             return b""
-
-
-def _share_turns(loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
-    """Have a connection share the turns in which records are read. Nothing of it has been read yet."""
-    session = transport.get_extra_info("ssl_object")
-    if isinstance(session, ServerConnection):
-        # The transport belongs to the connection: a reference to it would make a cycle.
-        connection = cast("Connection", transport.get_protocol())
-        resume, reject = partial(_read_again, connection), partial(_reject, connection)
-        session.reader.share_turns(loop, resume=resume, reject=reject)
-
-
-def _read_again(connection: Connection) -> None:
-    client = connection.session.client
-    if client is not None and not client.is_closing() and client.is_reading():
-        # The event loop then decrypts what it has received.
-        client.pause_reading()
-        client.resume_reading()
-
-
-def _reject(connection: Connection, why: str) -> None:
-    client = connection.session.client
-    connection.session.fail(RelayError(CLIENT_PROTOCOL_ERROR, why))
-    if client is not None:
-        # Otherwise the event loop would wait for the client to end TLS.
-        client.abort()
 
 
 class _ClientClosed(Exception):

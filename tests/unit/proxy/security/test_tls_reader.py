@@ -12,7 +12,7 @@ import pytest
 from proxy.relay.read_turns import FRAMES, FREE_FRAMES
 from proxy.security.settings import Tls
 from proxy.security.tls import server_tls
-from proxy.security.tls_reader import EMPTY_AT_MOST, EMPTY_COST, HANDSHAKE_RECORDS, UNREAD_AT_MOST
+from proxy.security.tls_reader import EMPTY_AT_MOST, EMPTY_COST, HANDSHAKE_RECORDS
 from tests.support.process.certificates import Authority
 from tests.support.process.tls_records import HostileClient
 from tests.support.waiting import reached
@@ -171,7 +171,9 @@ def test_bytes_that_are_no_records_raise_errors_of_tls_only(both: Meeting, seed:
 async def test_a_flood_of_small_records_leaves_time_to_others(both: Meeting) -> None:
     loop = asyncio.get_running_loop()
     got: list[bytes] = []
-    both.server.reader.share_turns(loop, resume=lambda: got.append(both.read()), reject=got.clear)
+    both.server.reader.share_turns(
+        loop, resume=lambda: got.append(both.read()), reject=got.clear, closing=bool
+    )
     sent = bytes(range(256)) * 4
     both.send(b"".join(both.client.record(sent[at : at + 1]) for at in range(len(sent))))
     got.append(both.read())
@@ -183,7 +185,7 @@ async def test_a_flood_of_small_records_leaves_time_to_others(both: Meeting) -> 
 
 
 async def test_large_records_have_no_turns(both: Meeting) -> None:
-    both.server.reader.share_turns(asyncio.get_running_loop(), resume=list, reject=list)
+    both.server.reader.share_turns(asyncio.get_running_loop(), resume=list, reject=list, closing=bool)
     sent = [bytes([number]) * 4096 for number in range(200)]
     both.send(b"".join(both.client.record(each) for each in sent))
     assert len(both.read(1 << 20)) == 200 * 4096
@@ -191,16 +193,47 @@ async def test_large_records_have_no_turns(both: Meeting) -> None:
 
 async def test_a_flood_is_reported_outside_of_the_read(both: Meeting) -> None:
     reasons: list[str] = []
-    both.server.reader.share_turns(asyncio.get_running_loop(), resume=list, reject=reasons.append)
+    both.server.reader.share_turns(
+        asyncio.get_running_loop(), resume=list, reject=reasons.append, closing=bool
+    )
     both.send(b"".join(both.client.key_update() for _ in range(50)))
     assert both.read() == b""
     await reached(lambda: len(reasons) > 0, "the reason")
     assert len(reasons) == 1
 
 
-async def test_what_waits_is_bounded_when_nobody_pauses_the_socket(both: Meeting) -> None:
-    """As after the end of the connection, until TLS has been ended too."""
-    both.server.reader.share_turns(asyncio.get_running_loop(), resume=list, reject=list)
-    both.send(b"".join(both.client.record(b"x") for _ in range(200)) + bytes(UNREAD_AT_MOST))
-    with pytest.raises(ssl.SSLError, match="not served"):
-        both.read()
+async def test_a_connection_that_has_ended_waits_for_nothing(both: Meeting) -> None:
+    ended: list[bool] = []
+    both.server.reader.share_turns(
+        asyncio.get_running_loop(), resume=list, reject=list, closing=lambda: len(ended) > 0
+    )
+    many = [both.client.record(b"x") for _ in range(3 * FRAMES)]
+    both.send(b"".join(many[: 2 * FRAMES]))
+    assert both.read()
+    assert both.incoming.pending > 0
+    ended.append(True)
+    assert both.read() == b""
+    assert both.incoming.pending == 0
+
+
+async def test_the_end_is_read_apart_from_the_data_before_it(both: Meeting) -> None:
+    """The connection may pause because of the data."""
+    ends: list[bytes] = []
+    both.server.reader.share_turns(
+        asyncio.get_running_loop(), resume=lambda: ends.append(both.read()), reject=list, closing=bool
+    )
+    both.send(both.client.record(b"a") + both.client.record(b"b") + both.client.record(b"\x01\0", 21))
+    assert both.read() == b"ab"
+    await reached(lambda: ends == [b"<end>"], "the end")
+
+
+def test_a_byte_keeps_the_end_in_the_socket(both: Meeting) -> None:
+    both.send(both.client.record(b"a"))
+    assert both.read() == b"a"
+    for _ in range(2):
+        both.server.reader.keep_end()
+        assert both.incoming.pending == 1
+    both.send(both.client.record(b"b"))
+    both.server.reader.keep_end()
+    assert both.read() == b"b"
+    assert both.incoming.pending == 0

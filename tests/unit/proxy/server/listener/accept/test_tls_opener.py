@@ -29,6 +29,7 @@ from tests.support.process.tls_records import HostileClient
 from tests.support.stories.relays import unlimited_relay
 
 OWN: int = 49
+ALERT = 21
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
 LOCAL_RESPONSE = framed(b"a response")
 
@@ -41,6 +42,7 @@ class Gateway:
         self.failures: list[str] = []
         self.ended_with: list[str] = []
         self.certificates: list[bytes | None] = []
+        self.requests = 0
         self.over = asyncio.Event()
         self._wait = wait
         self._closes = closes
@@ -71,7 +73,8 @@ class Gateway:
         return unlimited_relay(address, OWN)
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
-        connection.session.answer(request, LOCAL_RESPONSE)
+        self.requests += 1
+        asyncio.get_running_loop().call_soon(connection.session.answer, request, LOCAL_RESPONSE)
 
     def failed(self, connection: Connection, error: RelayError) -> None:
         pass
@@ -205,6 +208,30 @@ def test_a_flood_of_records(
         assert (found, gateway.ended_with) == (b"", [CLIENT_PROTOCOL_ERROR])
     else:
         assert (found, gateway.ended_with) == (LOCAL_RESPONSE * 20, [CLIENT_CLOSED])
+
+
+@pytest.mark.parametrize("together", [1, 300])
+@pytest.mark.parametrize("end", ["close_notify", "end of the socket"])
+def test_requests_of_a_client_that_ends_at_once(
+    loop: asyncio.AbstractEventLoop, authority: Authority, tmp_path: Path, together: int, end: str
+) -> None:
+    """The proxy reads all of them, as it does without TLS."""
+    hostile = HostileClient(authority.ca, tmp_path)
+
+    def client(port: int) -> None:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+            hostile.connect(plain)
+            records = [hostile.record(REQUEST * together) for _ in range(300 // together)]
+            if end == "close_notify":
+                records.append(hostile.record(b"\x01\0", ALERT))
+            plain.sendall(b"".join(records))
+            plain.shutdown(socket.SHUT_WR)
+            while plain.recv(1 << 16):
+                pass
+
+    gateway = Gateway()
+    run(loop, gateway, authority, client)
+    assert (gateway.requests, gateway.ended_with) == (300, [CLIENT_CLOSED])
 
 
 def send(port: int, data: bytes) -> bytes:
