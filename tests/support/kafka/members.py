@@ -15,6 +15,10 @@ from tests.support.kafka.clients import Confluent, kafka_python_consumer, of_rec
 from tests.support.messages.numbered import Got
 
 POLL_SECONDS: Final = 0.1
+KAFKA_PYTHON_POLL_SECONDS: Final = 2.0
+"""Longer than a join takes. If kafka-python 3.0 joins for longer than a poll, and needs no further join by
+the next one, it does not take the result: it keeps its old partitions, and sends no more heartbeats.
+"""
 LEAVE_SECONDS: Final = 60.0
 
 
@@ -69,7 +73,7 @@ class KafkaPythonMember:
 
     def _run(self) -> None:
         while not self._leaving.is_set():
-            batches = self._consumer.poll(timeout_ms=int(POLL_SECONDS * 1000))
+            batches = self._consumer.poll(timeout_ms=int(KAFKA_PYTHON_POLL_SECONDS * 1000))
             for record in (record for records in batches.values() for record in records):
                 self._got.put(of_record(record))
             self._partitions = {assigned.partition for assigned in self._consumer.assignment()}
