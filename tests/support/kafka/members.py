@@ -16,8 +16,8 @@ from tests.support.messages.numbered import Got
 
 POLL_SECONDS: Final = 0.1
 KAFKA_PYTHON_POLL_SECONDS: Final = 2.0
-"""Longer than a join takes. If kafka-python 3.0 joins for longer than a poll, and needs no further join by
-the next one, it does not take the result: it keeps its old partitions, and sends no more heartbeats.
+"""Longer than a join takes. A member sometimes sent no heartbeat after a join. The probable cause, from the
+code of kafka-python 3.0: it does not take the result of a join that ends after a poll has timed out.
 """
 LEAVE_SECONDS: Final = 60.0
 
