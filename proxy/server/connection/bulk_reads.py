@@ -30,7 +30,8 @@ SPLICED_SHIFT: Final = 2
 right by this.
 """
 RESUMED: Final = 4
-"""The most paused sockets that are read again in each turn: their largest reads take all bytes of a turn."""
+"""The most paused sockets that are read again in each turn."""
+NO_TURN: Final[native] = 0
 NOBODY: Final[ClientKey] = ("", "")
 """In place of a client, before the first read."""
 
@@ -39,7 +40,7 @@ NOBODY: Final[ClientKey] = ("", "")
 class BulkReader:
     """One socket of a connection, a client's or a broker's."""
 
-    __slots__ = ("client", "pauses", "read_at", "transport")
+    __slots__ = ("client", "pauses", "size", "transport", "turn")
 
     def __init__(self, pauses: Pauses) -> None:
         self.pauses: Final = pauses
@@ -47,8 +48,10 @@ class BulkReader:
         """None before the first read that counts, and after the end of the connection."""
         self.client = NOBODY
         """The client of the connection, with the last such read."""
-        self.read_at: native = 0
-        """The number of the last such read; 0 if the socket has had none since it was paused."""
+        self.turn: native = NO_TURN
+        """The number of the last turn with such a read; NO_TURN if the socket is paused, or has had none."""
+        self.size: native = 0
+        """Bytes of such reads in the last turn that had one."""
 
     def pause(self, on: bool) -> None:
         """Pause or resume the socket."""
@@ -68,8 +71,8 @@ class BulkReads:
         """Whether a call in the next turn is awaited."""
         self._left: native = TURN_BYTES
         """The bytes that may still be read in this turn."""
-        self._number: native = 0
-        """The number of the last read."""
+        self._turn: native = NO_TURN + 1
+        """The number of this turn."""
         self._read: Final[dict[BulkReader, None]] = {}
         """The sockets that are not paused and have had such reads."""
         self._paused: Final[dict[ClientKey, dict[BulkReader, None]]] = {}
@@ -78,10 +81,12 @@ class BulkReads:
     def took(self, reader: BulkReader, size: int, client: ClientKey) -> None:
         """Note a read of at least BULK_BYTES; it may pause the socket, and others."""
         reader.client = client
-        if reader.read_at == 0:
-            self._read[reader] = None
-        self._number += 1
-        reader.read_at = self._number
+        if reader.turn != self._turn:
+            if reader.turn == NO_TURN:
+                self._read[reader] = None
+            reader.turn = self._turn
+            reader.size = 0
+        reader.size += size
         self._left -= size
         if self._left < TURN_BYTES - FEW_BYTES:
             self._arm()
@@ -89,12 +94,19 @@ class BulkReads:
                 self._pause_all()
 
     def _pause_all(self) -> None:
-        """Pause the sockets that have had such reads. The one that has been read last has the last turn."""
-        for each in sorted(self._read, key=_read_at):
-            each.read_at = 0
+        """Pause the sockets that have had such reads. Those that missed this turn have their turns first."""
+        for each in self._read:
             each.pause(True)
-            self._paused.setdefault(each.client, {})[each] = None
+            if each.turn != self._turn:
+                self._queue(each)
+        for each in self._read:
+            if each.turn == self._turn:
+                self._queue(each)
         self._read.clear()
+
+    def _queue(self, reader: BulkReader) -> None:
+        reader.turn = NO_TURN
+        self._paused.setdefault(reader.client, {})[reader] = None
 
     def end(self, reader: BulkReader) -> None:
         """Forget the socket of a connection that has ended."""
@@ -112,28 +124,31 @@ class BulkReads:
             self._next_turn(self._resume)
 
     def _resume(self) -> None:
-        """Begin a turn."""
+        """Begin a turn.
+
+        The event loop reads a socket until it is empty or paused, and may begin each turn with the same one.
+        A socket that has had a whole turn is therefore read alone: it would have the turns of others, too.
+        """
         self._armed = False
         self._left = TURN_BYTES
-        for _ in range(RESUMED):
+        expected: native = 0
+        for number in range(RESUMED):
             if not self._paused:
-                return
-            client = next(iter(self._paused))
-            readers = self._paused.pop(client)
+                break
+            client, readers = next(iter(self._paused.items()))
             reader = next(iter(readers))
-            del readers[reader]
+            expected += reader.size
+            if number > 0 and expected > TURN_BYTES:
+                break
+            del self._paused[client], readers[reader]
             if readers:
                 self._paused[client] = readers
-            self._number += 1
-            reader.read_at = self._number
+            reader.turn = self._turn
             self._read[reader] = None
             reader.pause(False)
+        self._turn += 1
         if self._paused:
             self._arm()
-
-
-def _read_at(reader: BulkReader) -> int:
-    return reader.read_at
 
 
 _reads: BulkReads | None = None

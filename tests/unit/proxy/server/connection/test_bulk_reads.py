@@ -96,6 +96,24 @@ def test_sockets_have_turns() -> None:
     assert len(set(seen)) == CONNECTIONS
 
 
+def test_a_socket_does_not_take_the_turns_of_others() -> None:
+    """An event loop reads a socket until it is paused, and begins each turn with the same one."""
+    loop = FakeLoop()
+    sockets = [Socket() for _ in range(RESUMED)]
+    for each in sockets:
+        read(loop, each)
+    turns: list[Socket] = []
+    for _ in range(20):
+        loop.begin()
+        for each in sockets:
+            if not each.paused:
+                turns.append(each)
+            while not each.paused:
+                read(loop, each)
+    for each in sockets:
+        assert turns.count(each) >= 4
+
+
 def test_clients_have_turns() -> None:
     """A client with many sockets delays another by one of them."""
     loop = FakeLoop()
@@ -103,7 +121,7 @@ def test_clients_have_turns() -> None:
     own = Socket()
     for each in sockets:
         loop.reads.took(each.reader, READ, ALICE)
-    loop.reads.took(own.reader, TURN_BYTES, BOB)
+    loop.reads.took(own.reader, READ, BOB)
     for _ in range(3):
         loop.begin()
         assert not own.paused
