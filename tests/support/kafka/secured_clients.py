@@ -1,6 +1,7 @@
 """Real clients that connect with TLS and a login; each sends some messages and reads them back."""
 
 import asyncio
+import contextlib
 import ssl
 import uuid
 from collections.abc import Callable
@@ -26,6 +27,22 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 _LOGIN: Final = "org.apache.kafka.common.security."
 
 
+class ClosingContext(ssl.SSLContext):
+    """Closes its sockets. When kafka-python is closed during a TLS handshake, it leaves the socket open."""
+
+    def __init__(self, protocol: int) -> None:
+        self._sockets: Final[list[ssl.SSLSocket]] = []
+
+    def wrap_socket(self, *args: Any, **settings: Any) -> ssl.SSLSocket:
+        wrapped = super().wrap_socket(*args, **settings)
+        self._sockets.append(wrapped)
+        return wrapped
+
+    def close(self) -> None:
+        for each in self._sockets:
+            each.close()
+
+
 @dataclass(frozen=True)
 class Way:
     """The client's TLS and login: TLS if there is a `ca`, and a certificate, a password, or a token."""
@@ -41,10 +58,11 @@ class Way:
         tls = "PLAINTEXT" if self.ca is None else "SSL"
         return tls if self.mechanism is None else f"SASL_{tls}"
 
-    def context(self) -> ssl.SSLContext | None:
+    def context(self) -> ClosingContext | None:
         if self.ca is None:
             return None
-        context = ssl.create_default_context(cafile=self.ca)
+        context = ClosingContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(self.ca)
         if self.certificate is not None:
             context.load_cert_chain(self.certificate.certificate, self.certificate.key)
         return context
@@ -160,14 +178,15 @@ async def _aiokafka(bootstrap: str, way: Way, topic: str, client_id: str) -> int
 
 def kafka_python_(bootstrap: str, way: Way, topic: str, client_id: str) -> int:
     base = {"bootstrap_servers": bootstrap, "client_id": client_id, **way.kafka_python()}
-    producer = kafka_python.KafkaProducer(**base)
-    try:
-        for sent in [producer.send(topic, str(number).encode()) for number in range(COUNT)]:
-            sent.get(SECONDS)
-    finally:
-        producer.close()
-    consumer = kafka_python_consumer(topic, group_id=new_group(), auto_offset_reset="earliest", **base)
-    return _consumed(consumer, lambda: sum(map(len, consumer.poll(500).values())))
+    with contextlib.closing(base["ssl_context"] or contextlib.ExitStack()):
+        producer = kafka_python.KafkaProducer(**base)
+        try:
+            for sent in [producer.send(topic, str(number).encode()) for number in range(COUNT)]:
+                sent.get(SECONDS)
+        finally:
+            producer.close()
+        consumer = kafka_python_consumer(topic, group_id=new_group(), auto_offset_reset="earliest", **base)
+        return _consumed(consumer, lambda: sum(map(len, consumer.poll(500).values())))
 
 
 def _consumed(consumer: Any, poll: Callable[[], int]) -> int:
