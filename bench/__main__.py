@@ -12,18 +12,18 @@ from typing import Final
 
 from rich.console import Console
 
-from bench import machine
-from bench.page import RESULTS
+from bench.output import machine
+from bench.output.page import RESULTS
+from bench.output.report import Report
+from bench.output.summary import reference, summarize
 from bench.peers import quota_proxy
 from bench.peers.direct import Direct
 from bench.peers.haproxy import HaProxy
 from bench.peers.peer import Peer, Setting, StartFailed, Unavailable
 from bench.peers.quota_proxy import BASELINE
 from bench.peers.relay import Relay
-from bench.report import Report
 from bench.rounds import DriveFailed, Sample, fake_broker, run
 from bench.scenarios import SCENARIOS
-from bench.summary import reference, summarize
 
 PEERS: Final = ("direct", "relay", "haproxy", "proxy", "proxy-interpreted")
 NO_TLS: Final = ("direct", "relay")

@@ -20,7 +20,7 @@ from bench.load.drive import connect
 from bench.load.frames import produce_request
 from bench.load.poller import Poller
 from bench.options import add_quick, add_rounds, bench_parser
-from bench.page import Page
+from bench.output.page import Page
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, Running, Setting
 from bench.rounds import DriveFailed, Sample, fake_broker

@@ -22,7 +22,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta
 
 from bench.options import add_rounds, bench_parser
-from bench.page import Page
+from bench.output.page import Page
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.embedded_proxy import EmbeddedProxy
 

@@ -1,12 +1,13 @@
 """The options that several benches have."""
 
+import re
 from argparse import ArgumentParser
 from datetime import datetime
 
 
 def bench_parser(module: str, description: str | None) -> ArgumentParser:
     """Return the parser of `python -m bench.MODULE`, with the name of the file of its results."""
-    name = module.replace("_", "-")
+    name = re.sub("[._]", "-", module)
     parser = ArgumentParser(prog=f"python -m bench.{module}", description=description)
     parser.add_argument(
         "--name",

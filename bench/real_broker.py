@@ -15,8 +15,8 @@ from typing import Final
 
 from bench.load.process import cpu_seconds
 from bench.options import add_quick, add_rounds, bench_parser
-from bench.page import Page
-from bench.replication import JVM_FLAGS
+from bench.output.page import Page
+from bench.replication.kip_73 import JVM_FLAGS
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.embedded_proxy import EmbeddedProxy
 

@@ -22,7 +22,7 @@ from bench.load.frames import produce_request
 from bench.load.poller import Poller
 from bench.load.schedule import Schedule
 from bench.options import add_quick, add_rounds, bench_parser
-from bench.page import Page
+from bench.output.page import Page
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, Running, Setting
 from bench.rounds import fake_broker

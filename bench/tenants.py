@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.options import add_quick, add_rounds, bench_parser
-from bench.page import Page
+from bench.output.page import Page
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, Running, Setting
 from bench.rounds import DriveFailed, Sample, fake_broker

@@ -14,7 +14,7 @@ from typing import Final
 
 from bench.load.process import cpu_seconds
 from bench.options import add_quick, add_rounds, bench_parser
-from bench.page import Page
+from bench.output.page import Page
 from bench.peers import quota_proxy
 from bench.peers.direct import Direct
 from bench.peers.peer import Running, Setting

@@ -24,7 +24,7 @@ from bench.attacks.neighbour import Neighbour, latencies, measure_all
 from bench.attacks.report import NATIVE, PROXY, Measured, report, report_turns
 from bench.attacks.turns import LoopTurns
 from bench.options import add_rounds, bench_parser
-from bench.page import Page
+from bench.output.page import Page
 from bench.peers.tls import make_certificate
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.client import QuotaClient

@@ -23,7 +23,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bench.page import RESULTS
+from bench.output.page import RESULTS
 from bench.pipeline.cost import MOST_OFF, Result, fit
 
 ROOT: Final = Path(__file__).parent.parent.parent

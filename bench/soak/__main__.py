@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench import machine
+from bench.output import machine
 from bench.soak import brokers, churn, client_ids, connections, restarts, sharing
 from bench.soak.limits import raise_open_files
 from bench.soak.process import bytecode_kept

@@ -66,7 +66,8 @@ machine, so they run when the brokers of all lanes have started, and not side by
 
 def _group(nodeid: str) -> str:
     """Which tests run in one process: those that share brokers, otherwise those of a file."""
-    name = nodeid.rpartition("integration/")[2]
+    file, _, test = nodeid.partition("::")
+    name = f"{file.rpartition('/')[2]}::{test}"
     return next(
         (fixture for fixture, parts in _SHARING.items() if any(part in name for part in parts)),
         name.partition("::")[0],

@@ -16,13 +16,13 @@ TESTED_BY: Final[Mapping[str, str]] = {
     # What it checks are the numbers of a record.
     "proxy/quota/sharing/reports.py": "tests/unit/proxy/store/test_share_records.py",
     # A story of a session needs a whole relay.
-    "proxy/relay/fetch/sessions.py": "tests/relay/test_fetch_sessions.py",
+    "proxy/relay/fetch/sessions.py": "tests/relay/fetch/test_fetch_sessions.py",
     # The libraries of the admin port are imported when it is used.
     "proxy/server/admin_port/site.py": "tests/unit/proxy/server/admin_port/test_admin_port.py",
     # A scrape of a real proxy has every family.
-    "proxy/server/admin_port/metrics.py": "tests/integration/test_admin_port.py",
+    "proxy/server/admin_port/metrics.py": "tests/integration/telemetry/test_admin_port.py",
     # The sums and rows of all workers need real workers.
-    "proxy/server/workers/pages.py": "tests/integration/test_workers.py",
+    "proxy/server/workers/pages.py": "tests/integration/sharing/test_workers.py",
     "proxy/server/workers/site.py": "tests/unit/proxy/server/workers/test_supervisor.py",
     # The tables of the same events, from three programs, are compared with each other.
     "bench/pipeline/generate.py": "tests/pipeline/test_peers.py",
@@ -46,6 +46,8 @@ UNTESTED: Final[Mapping[str, str]] = {
     "bench/__main__.py": "make bench runs it",
     "bench/attacks/__main__.py": "it measures a real Kafka for minutes; its parts are tested",
     "bench/pipeline/__main__.py": "make bench runs it",
+    "bench/replication/__main__.py": "calls the command",
+    "bench/sharing/__main__.py": "calls the command",
 }
 """Source files without any test, and why."""
 

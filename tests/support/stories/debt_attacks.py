@@ -1,6 +1,6 @@
 """What clients get who do not wait, by what their quota allows, over minutes of simulated time.
 
-`tests/integration/test_native_quotas.py` takes what Kafka gives from its own ClientQuotaManager.
+`tests/integration/quotas/test_native_quotas.py` takes what Kafka gives from its own ClientQuotaManager.
 """
 
 from collections.abc import Callable, Iterator

@@ -2,8 +2,8 @@
 
 from bench.load.broker import BUFFER_SIZE
 from bench.load.frames import fetch_request, produce_request
+from bench.output.targets import TARGETS
 from bench.scenarios import SCENARIOS
-from bench.targets import TARGETS
 
 
 def test_names_are_unique() -> None:

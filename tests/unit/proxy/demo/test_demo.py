@@ -1,4 +1,4 @@
-"""What the demo makes of its end; tests/integration/test_demo.py runs it whole."""
+"""What the demo makes of its end; tests/integration/tools/test_demo.py runs it whole."""
 
 import signal
 from collections.abc import Callable, Iterator

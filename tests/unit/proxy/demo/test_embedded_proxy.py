@@ -1,4 +1,4 @@
-"""The proxy's process, without a Kafka behind it; tests/integration/test_demo.py has one."""
+"""The proxy's process, without a Kafka behind it; tests/integration/tools/test_demo.py has one."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""ProducedRecords: the bound of what is kept; everything else is in tests/relay/test_counting.py."""
+"""ProducedRecords: the bound of what is kept; everything else is in tests/relay/counting/test_counting.py."""
 
 from proxy.quota.identity import Identity
 from proxy.quota.usage import UsageLedger

@@ -1,4 +1,4 @@
-"""tests/relay/test_share_fetch.py has what share consumers notice."""
+"""tests/relay/fetch/test_share_fetch.py has what share consumers notice."""
 
 from proxy.relay.record_locks import UNLIMITED_SECONDS, RecordLocks
 

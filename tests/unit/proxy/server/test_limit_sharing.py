@@ -1,4 +1,4 @@
-"""LimitSharing on a broker in memory; tests/integration/test_sharing.py has real processes."""
+"""LimitSharing on a broker in memory; tests/integration/sharing/test_sharing.py has real processes."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""KafkaTopic on a broker in memory; tests/integration/test_store.py has a real topic."""
+"""KafkaTopic on a broker in memory; tests/integration/admin/test_store.py has a real topic."""
 
 from collections.abc import AsyncIterator, Callable
 

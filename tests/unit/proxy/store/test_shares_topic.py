@@ -1,4 +1,4 @@
-"""SharesTopic on a broker in memory; tests/integration/test_sharing.py has a real topic."""
+"""SharesTopic on a broker in memory; tests/integration/sharing/test_sharing.py has a real topic."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Which grant a fetch gets; tests/relay/test_throttle.py has the stories of several fetches in flight."""
+"""Which grant a fetch gets; tests/relay/throttling has the stories of several fetches in flight."""
 
 import pytest
 

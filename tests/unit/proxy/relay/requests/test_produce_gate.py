@@ -1,6 +1,6 @@
 """ProduceGate: what it removes from a request, and for how long it mutes the client.
 
-tests/relay/test_rejecting.py has the stories of a whole connection.
+tests/relay/produce/test_rejecting.py has the stories of a whole connection.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """UnnamedTopics: which ids a request waits for, when it looks for their names, and when it gives up.
 
-tests/relay/test_unnamed_topics.py has the stories of a whole connection.
+tests/relay/produce/test_unnamed_topics.py has the stories of a whole connection.
 """
 
 import pytest

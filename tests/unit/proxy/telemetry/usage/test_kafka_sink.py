@@ -1,4 +1,4 @@
-"""KafkaSink on a broker in memory; tests/integration/test_usage.py has a real topic."""
+"""KafkaSink on a broker in memory; tests/integration/telemetry/test_usage.py has a real topic."""
 
 import asyncio
 import socket

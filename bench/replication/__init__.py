@@ -1,0 +1,1 @@
+"""Measures reassignments of partitions under replication throttles: `python -m bench.replication`."""

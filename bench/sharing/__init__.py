@@ -1,0 +1,1 @@
+"""Measures limits that several processes share: `python -m bench.sharing`."""
