@@ -17,6 +17,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.kafka
 CLIENTS = 20
 FULL_SECONDS = 0.5
+IDLE_SECONDS = 6
+"""Longer than all clients take to connect on a busy machine."""
 
 
 def descriptors(proxy: ProxyProcess) -> int:
@@ -26,7 +28,7 @@ def descriptors(proxy: ProxyProcess) -> int:
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are counted in /proc")
 def test_clients_that_have_closed_leave(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     """Some wait for a response. Others have sent more than the broker takes, so nothing reads their end."""
-    proxy = run_proxy(kafka.bootstrap, settings={"limits": {"idle_seconds": 3}})
+    proxy = run_proxy(kafka.bootstrap, settings={"limits": {"idle_seconds": IDLE_SECONDS}})
     make_topic(kafka, "hung-broker")
     large = request_frame(produce("hung-broker", batch([b"x" * 100_000])), 1, "raw")
     before = descriptors(proxy)

@@ -39,10 +39,13 @@ def topic(kafka: EmbeddedKafka) -> str:
     return name
 
 
-def send(kafka: EmbeddedKafka, topic: str, events: Iterable[dict[str, Any] | str | None]) -> None:
+def send(
+    kafka: EmbeddedKafka, topic: str, events: Iterable[dict[str, Any] | str | None], partition: int = -1
+) -> None:
+    """Send to any partition, or to one: a reader has these events in their order."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     for event in events:
-        producer.produce(topic, json.dumps(event) if isinstance(event, dict) else event)
+        producer.produce(topic, json.dumps(event) if isinstance(event, dict) else event, partition=partition)
     assert producer.flush(30) == 0
 
 
@@ -107,7 +110,7 @@ def test_a_stream_goes_on_where_it_ended(
     assert again.exit_code == 0, again.output
     assert stored(tmp_path) == list(range(15))
     send(kafka, topic, [events[14], *events[15:22], events[14]])
-    followed = follow_until_sigterm(run_job, options, tmp_path, lambda: send(kafka, topic, events[21:]))
+    followed = follow_until_sigterm(run_job, options, tmp_path, lambda: send(kafka, topic, events[21:], 0))
     assert followed.exit_code == 0, followed.output
     there = stored(tmp_path)
     assert there == list(range(len(there)))
