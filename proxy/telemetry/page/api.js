@@ -66,7 +66,15 @@ function amount(quota, value) {
 }
 
 function entityText(entity) {
-  return Object.entries(entity).map(([part, name]) => `${part} ${name}`).join(", ");
+  return Object.entries(entity).map(([part, name]) => `${part} ${nameText(name)}`).join(", ");
+}
+
+// A name, quoted if it could be taken for another one: by a comma, or by spaces and other characters that do not show.
+function nameText(name) {
+  const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+  const text = String(name);
+  if (text && !/^["\s]|\s$|\s\s|,/.test(text) && text.search(unseen) < 0) return text;
+  return JSON.stringify(text).replace(unseen, (each) => `\\u{${each.codePointAt(0).toString(16)}}`);
 }
 
 // A value of one layer: `1 MiB by tools until 12/1/2026, 1:00:00 AM`.

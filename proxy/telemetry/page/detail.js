@@ -12,6 +12,7 @@ const TYPES = {
 let names = {}; // the quotas that can be set, by the sort of entity
 let detail = null; // the entity that is shown
 let opener = null; // the row that was selected
+let filled = {}; // by part: its name, and what a field shows of it, which has no line breaks
 
 // The question of /api/explain about a bucket's entity.
 function question(parts, node) {
@@ -93,11 +94,19 @@ function typeOf(entity) {
 function fillForm(entity, quota) {
   const type = typeOf(entity);
   element("change-type").value = type;
-  const values = type.split(", ").map((part) => entity[part] || "");
   drawForm();
-  [element("change-first").value, element("change-second").value] = [values[0], values[1] || ""];
+  filled = {};
+  for (const [part, field] of fields(type)) {
+    field.value = entity[part] || "";
+    filled[part] = { name: entity[part] || "", shown: field.value };
+  }
   if (quota && [...element("change-quota").options].some((each) => each.value === quota)) element("change-quota").value = quota;
   element("change-value").value = element("change-end").value = element("change-result").textContent = "";
+}
+
+// The parts of a type of entity, with their fields.
+function fields(type) {
+  return type.split(", ").map((part, place) => [part, element(place ? "change-second" : "change-first")]);
 }
 
 function drawForm() {
@@ -114,9 +123,9 @@ function drawForm() {
 
 function changeOf(action) {
   const type = element("change-type").value;
-  const parts = type.split(", ");
-  const entity = {};
-  parts.forEach((part, place) => { entity[part] = element(place ? "change-second" : "change-first").value.trim(); });
+  // A name that nobody has edited keeps its spaces and line breaks.
+  const entity = Object.fromEntries(fields(type).map(([part, field]) =>
+    [part, filled[part] && filled[part].shown === field.value ? filled[part].name : field.value.trim()]));
   const quota = element("change-quota").value;
   const change = { entity, values: { [quota]: null } };
   if (action === "file") return { ...change, back_to_file: true };

@@ -80,6 +80,10 @@ async function follow() {
 
 element("filter").addEventListener("submit", (event) => event.preventDefault());
 element("find").addEventListener("submit", (event) => event.preventDefault());
+element("sort-by").addEventListener("input", () => {
+  const column = COLUMNS.find((each) => each.key === element("sort-by").value);
+  sortBy(element("sort-by").value, !!column && !column.number);
+});
 for (const id of ["search", "throttled", "sort-of"]) element(id).addEventListener("input", () => drawUse(paused));
 element("find-words").addEventListener("input", refresh);
 element("new-quota").addEventListener("click", () => openDetail({}, null));

@@ -148,6 +148,12 @@ function takeHistory(body) {
   histories = new Map(body.series.map((series) => [rowId({ ...series }), series.used]));
 }
 
+function sortBy(key, upwards) {
+  [sortKey, ascending] = [key, upwards];
+  element("sort-by").value = key;
+  drawUse(paused);
+}
+
 function drawColumns() {
   for (const column of COLUMNS) {
     const th = make("th", column.number ? "number" : "");
@@ -158,14 +164,13 @@ function drawColumns() {
     } else {
       const button = make("button", "", column.name);
       button.type = "button";
-      button.addEventListener("click", () => {
-        ascending = sortKey === column.key ? !ascending : !column.number;
-        sortKey = column.key;
-        drawUse(paused);
-      });
+      button.addEventListener("click", () => sortBy(column.key, sortKey === column.key ? !ascending : !column.number));
       th.append(button);
     }
     element("columns").append(th);
   }
+  // A phone shows no heads of columns.
+  const sortable = COLUMNS.filter((column) => !column.unsorted);
+  element("sort-by").append(new Option("Throttled, then used", ""), ...sortable.map((column) => new Option(column.name, column.key)));
   element("sort-of").append(...Object.entries(SORTS).map(([value, [name]]) => new Option(name, value)));
 }

@@ -6,6 +6,7 @@ import re
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from proxy.quota.identity import QuotaEntity
 from proxy.quota.measure.bucket_state import BucketState
 from proxy.telemetry.console import Respond, no_console
 from proxy.telemetry.guard import Guard
@@ -160,3 +161,19 @@ async def test_the_page_can_be_used_by_keyboard_and_on_a_phone() -> None:
         assert 0 <= await page.run("document.activeElement.getBoundingClientRect().top") < 200
         await page.click("#detail-close")
         assert await page.run(f"document.activeElement === {row}")
+        # Without the heads of the table, which a phone does not show.
+        await page.run("location.hash = '#use'")
+        first = "document.querySelector('#rows button')?.textContent"
+        await page.wait_for(f"{first}?.startsWith('client-id')")
+        assert await page.run("document.querySelector('#sort-by').checkVisibility()")
+        await page.fill("#sort-by", "limit")
+        assert await page.run(first) == "user alice"
+        # A field shows no line break, but the change concerns the name that was selected.
+        await page.wait_for("Object.keys(names).length > 0")
+        await page.run("token = 't0ken'")
+        await page.run(f"openDetail({{user: ' a\\nb'}}, null, '{PRODUCER}')")
+        assert await page.run("document.querySelector('#detail-title').textContent") == r'user " a\nb"'
+        await page.fill("#change-value", "5")
+        await page.click("#change button[value=set]")
+        await page.wait_for("document.querySelector('#change-result.done')")
+        assert kit.store.effective[QuotaEntity(" a\nb", None)] == {PRODUCER: 5.0}
