@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from proxy.cli.check_listener import listener_lines
+from proxy.cli.quotas.entity import show_name, show_parts
 from proxy.config.load import located_in
 from proxy.config.open_files import open_files
 from proxy.config.ports import broker_ports
@@ -66,7 +67,7 @@ def _without_effect(configuration: Configuration) -> Iterator[str]:
     named = {entity.user or DEFAULT for entity in (*layer.lasting, *layer.temporary)}
     users = sorted(named - {DEFAULT, ANONYMOUS})
     if users:
-        shown = ", ".join([*users[:MAX_NAMES], *["..."] * (len(users) > MAX_NAMES)])
+        shown = ", ".join([*map(show_name, users[:MAX_NAMES]), *["..."] * (len(users) > MAX_NAMES)])
         why = "no listener has a principal (docs/security.md)"
         yield f"warning   quotas of these users have no effect: {shown}; {why}"
 
@@ -77,12 +78,12 @@ def _quotas(layer: ClientLayer, scopes: Mapping[QuotaEntity, str]) -> Iterator[s
         shown = [f"{key} {_number(value)}" for key, value in values.items() if value is not None]
         if entity in scopes:
             shown.append(f"scope {scopes[entity]}")
-        yield f"quota     {entity}: {', '.join(shown)}"
+        yield f"quota     {show_parts(entity.parts())}: {', '.join(shown)}"
     for entity, temporaries in layer.temporary.items():
         for key, temporary in temporaries.items():
             until = datetime.fromtimestamp(temporary.until_ms / 1000, UTC).isoformat(timespec="seconds")
             assert temporary.value is not None
-            yield f"quota     {entity}: {key} {_number(temporary.value)} until {until}"
+            yield f"quota     {show_parts(entity.parts())}: {key} {_number(temporary.value)} until {until}"
 
 
 def _configs(layer: ConfigLayer) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from proxy.cli.admin_port import AdminPort
-from proxy.cli.quotas.entity import show_name
+from proxy.cli.quotas.entity import show_parts
 from proxy.cli.quotas.values import show_time, show_value
 
 PAGE: Final = "/api/explain"
@@ -31,7 +31,7 @@ def lines(quotas: Sequence[Explained]) -> Iterator[str]:
             yield "  the callback of quotas.callback is asked first"
         for candidate in quota["candidates"]:
             said = ", otherwise ".join(map(_layer, candidate["values"]))
-            yield f"  {_entity(candidate['entity'])}: {said or 'set under another name of this entity'}"
+            yield f"  {show_parts(candidate['entity'])}: {said or 'set under another name of this entity'}"
 
 
 def _limit(quota: Explained) -> str:
@@ -39,16 +39,10 @@ def _limit(quota: Explained) -> str:
     if limit is None:
         return "no limit"
     entity = quota["entity"]
-    of = "by default" if entity is None else f"of {_entity(entity)}"
+    of = "by default" if entity is None else f"of {show_parts(entity)}"
     scope = ", over the cluster" if quota.get("scope") == "cluster" else ""
     observed = ", only observed" if quota["mode"] == "observe" else ""
     return f"{show_value(limit) or 'empty'} {of}{scope}{observed}"
-
-
-def _entity(entity: Mapping[str, str]) -> str:
-    return ", ".join(f"{kind} {show_name(name)}" for kind, name in entity.items()).replace(
-        '"<default>"', "<default>"
-    )
 
 
 def _layer(layer: Mapping[str, Any]) -> str:

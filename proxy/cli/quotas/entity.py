@@ -5,7 +5,7 @@ Unlike the proxy's QuotaEntity, this accepts any entity that a server reports.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from proxy.quota.identity import CLIENT_TYPES, DEFAULT_IN_YAML
@@ -63,6 +63,13 @@ def _name_key(kind: str, name: str) -> tuple[int, str]:
 def show_entity(entity: Entity) -> str:
     """The entity as text: `user alice, client-id <default>`."""
     return ", ".join(f"{kind} {show_name(name)}" for kind, name in entity)
+
+
+def show_parts(parts: Mapping[str, str]) -> str:
+    """As show_entity(), of parts as in YAML, where the name of the default entity is `<default>`."""
+    return show_entity(
+        tuple((kind, None if name == DEFAULT_IN_YAML else name) for kind, name in parts.items())
+    )
 
 
 def show_name(name: str | None) -> str:

@@ -118,13 +118,13 @@ quotas:
   scope: cluster
   clients:
     - {entity: {client-id: a}, scope: broker, producer_byte_rate: 5}
-    - {entity: {client-id: b}, scope: broker}
+    - {entity: {client-id: 'b, user c'}, scope: broker}
 """
     assert described(tmp_path, text)[3:] == [
         "quotas    algorithm pace, burst of 1 s, scope cluster",
         "store     topic __quota_proxy_config",
         "quota     client-id a: producer_byte_rate 5, scope broker",
-        "quota     client-id b: scope broker",
+        'quota     client-id "b, user c": scope broker',
     ]
 
 

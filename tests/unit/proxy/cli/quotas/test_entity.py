@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.cli.quotas.entity import make_entity, show_entity, show_name, sort_key
+from proxy.cli.quotas.entity import make_entity, show_entity, show_name, show_parts, sort_key
 
 
 def test_the_order_of_the_parts_makes_no_difference() -> None:
@@ -17,6 +17,10 @@ def test_the_default_is_no_name() -> None:
     assert (
         show_entity((("user", None), ("client-id", "<default>"))) == 'user <default>, client-id "<default>"'
     )
+
+
+def test_parts_of_a_file_have_the_default_as_a_word() -> None:
+    assert show_parts({"user": "<default>", "client-id": "a b"}) == 'user <default>, client-id "a b"'
 
 
 @pytest.mark.parametrize(
