@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from proxy.admin.authority import Ask, Rights
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.upstream.partition_counts import PartitionCounts
 
 
@@ -28,8 +29,8 @@ class Reply:
 
     frame: bytes
     """The response with its length, or the request to forward (see `forwards`)."""
-    throttle_seconds: float = 0.0
-    delayed: bool = False
-    """Whether the response is delayed until the throttle ends: its version has no throttle_time_ms."""
+    throttle: Verdict = ALLOW
+    delay_seconds: float = 0.0
+    """For how long the response is delayed: its version has no throttle_time_ms."""
     forwards: bool = False
     """Whether `frame` is a request of the same version, and the broker's response to it is forwarded."""

@@ -307,6 +307,8 @@ class QuotaEngine:
         """Announce no throttle time over this, whatever is configured: limits may grow at any moment."""
         self._review_seconds = seconds
         self.max_throttle_seconds = min(self._configured_throttle_seconds, seconds)
+        for quota in self._quotas:
+            quota.review_every(seconds)
 
     @property
     def wants_partitions(self) -> bool:

@@ -194,6 +194,11 @@ class Quota:
         for buckets in self.buckets():
             buckets.first_parts = first_parts
 
+    def review_every(self, seconds: float) -> None:
+        """Take the longest wait that may be announced: limits may grow at any moment. Only a quota that
+        engines do not call needs it.
+        """
+
     def live(self) -> list[Bucket]:
         """Every bucket that has been used and has a limit."""
         return []

@@ -12,6 +12,7 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import ClientKey, Identity, client_key
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
@@ -263,20 +264,19 @@ class Relay:
         exchange: Exchange,
         response: bytes,
         now: float,
-        throttle_seconds: float = 0.0,
-        delayed: bool = False,
+        throttle: Verdict = ALLOW,
+        delay_seconds: float = 0.0,
     ) -> RelayOutput:
         """Take the local response to an intercepted request, a whole frame, and mute the client for the wait.
 
-        `delayed`: the client's version has no throttle_time_ms, so the client gets the response after the
-        wait.
+        `delay_seconds`: for how long the response waits, because its version has no throttle_time_ms.
         """
         self.output.clear()
-        if throttle_seconds > 0.0:
-            self._in_flight.mute(now + throttle_seconds)
-            exchange.throttle(now + throttle_seconds, now)
-            if delayed:
-                exchange.delayed_until = now + throttle_seconds
+        if throttle.throttle_seconds > 0.0:
+            exchange.throttle(now + throttle.throttle_seconds, now)
+            self._in_flight.throttle(throttle, exchange.client, now)
+        if delay_seconds > 0.0:
+            exchange.delayed_until = now + delay_seconds
         self._in_flight.count_throttle(exchange)
         self._in_flight.respond(exchange, self._responses.charges.announce_local(exchange, response, now))
         self._read_requests(now)

@@ -41,6 +41,7 @@ from proxy.admin.mutations.permits import NO_PERMITS, PermitCosts, Permits
 from proxy.admin.yielder import Yielder
 from proxy.quota.identity import Identity, client_key
 from proxy.quota.kinds.controller_mutation import ControllerMutation
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.upstream.partitions import TopicKey
@@ -56,10 +57,12 @@ TOPIC_APIS: Final[dict[int, TopicsApi]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The response to a request, and for how long the client is throttled."""
+    """The response to a request, and the wait of the client."""
 
     response: TopicsResponse
-    throttle_seconds: float = 0.0
+    throttle: Verdict = ALLOW
+    announced_seconds: float = 0.0
+    """How much of the wait the client is told."""
 
 
 class ControllerMutations:
@@ -106,11 +109,12 @@ class ControllerMutations:
         for requested, done in run.done:
             prices.note(request, requested.fields, done.fields, run.costs.get(requested.key, NO_PERMITS))
             await yielder.step()
-        seconds = 0.0
+        throttle = ALLOW
         if bucket is not None and run.throttled:
-            seconds = self._quota.throttle(bucket, self._time(), who, request.api.versions.key)
-        throttle_time_ms = max(min(math.ceil(seconds * 1000.0), MAX_THROTTLE_MS), run.throttle_time_ms)
-        return Outcome(TopicsResponse(await run.topics(yielder), throttle_time_ms), seconds)
+            throttle = self._quota.throttle(bucket, self._time(), who, request.api.versions.key)
+        announced = self._quota.announced(throttle)
+        throttle_time_ms = max(min(math.ceil(announced * 1000.0), MAX_THROTTLE_MS), run.throttle_time_ms)
+        return Outcome(TopicsResponse(await run.topics(yielder), throttle_time_ms), throttle, announced)
 
 
 async def read_intercepted(intercepted: Intercepted, yielder: Yielder) -> TopicsRequest:
@@ -145,7 +149,8 @@ async def ask_topics(
 def reply_to(request: TopicsRequest, outcome: Outcome) -> Reply:
     """Return the reply to a request. A response without throttle_time_ms is delayed instead."""
     frame = write_topics_response(request, outcome.response)
-    return Reply(frame, outcome.throttle_seconds, delayed=not request.has_throttle_time)
+    delay_seconds = 0.0 if request.has_throttle_time else outcome.announced_seconds
+    return Reply(frame, outcome.throttle, delay_seconds)
 
 
 class _ChargedRequest:

@@ -21,7 +21,6 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.measure.rate_rule import RateRule
-from proxy.quota.measure.unreviewed_wait import LEAST_PART, unreviewed_wait
 from proxy.quota.quota import INT, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
 
@@ -29,6 +28,11 @@ CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 MAX_WAIT_SECONDS: Final = 10.0
 """librdkafka's api.version.request.timeout.ms, the shortest time after which a client gives up. It also
 bounds how many connections wait: 10 x Q per address.
+"""
+LEAST_PART: Final = 0.1
+"""While other processes use the whole limit, this one has nearly none of it until a moment after it has
+reported that a connection waits. A wait does not become shorter when the part grows, so it is at most as long
+as with this part.
 """
 
 
@@ -50,12 +54,12 @@ class ConnectionCreation(Quota):
         seconds = bucket.record(1.0, now)
         if seconds <= 0.0:
             return ALLOW
-        seconds = unreviewed_wait(bucket, seconds)
+        seconds *= bucket.limit / _least_rate(bucket)
         if seconds <= MAX_WAIT_SECONDS or bucket.observed:
             return Verdict(seconds, bucket=bucket)
         bucket.record(-1.0, now)
         tokens = bucket.tokens
-        excess = bucket.debt(now) - MAX_WAIT_SECONDS * max(bucket.limit, bucket.whole_limit * LEAST_PART)
+        excess = bucket.debt(now) - MAX_WAIT_SECONDS * _least_rate(bucket)
         if excess > 0.0 and tokens is not None:
             # The limit was lowered. The debt may be no larger than one that the new limit allows.
             tokens.record(-excess, now)
@@ -79,6 +83,11 @@ class ConnectionCreation(Quota):
 
     def forget_idle(self, now: float) -> None:
         self._made.forget_idle(now)
+
+
+def _least_rate(bucket: Bucket) -> float:
+    """The rate at which connections are served, per second: at least that of LEAST_PART."""
+    return max(bucket.limit, bucket.whole_limit * LEAST_PART)
 
 
 def _rule(limits: Limits) -> RateRule:

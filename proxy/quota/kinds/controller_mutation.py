@@ -19,13 +19,14 @@ topic by topic, because topics that the broker rejects cost nothing.
 from typing import Final, final
 
 from proxy.quota.identity import Identity
+from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import RateRule
-from proxy.quota.measure.unreviewed_wait import unreviewed_wait
 from proxy.quota.quota import DOUBLE, PER_CLUSTER, Quota, QuotaKey, QuotaKind
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, METADATA
 
 API_KEYS: Final = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
@@ -41,6 +42,7 @@ class ControllerMutation(Quota):
         limits = Limits({})
         self._limits = limits
         self._buckets: Final = Buckets(CONTROLLER_MUTATION_RATE, limits, _rule(limits))
+        self._review_seconds = UNLIMITED
         self.configure(limits, 0.0)
 
     def bucket(self, who: Identity, now: float) -> Bucket | None:
@@ -73,16 +75,24 @@ class ControllerMutation(Quota):
         """Return the tokens of partitions that were not created or deleted."""
         bucket.record(-float(permits), now)
 
-    def throttle(self, bucket: Bucket, now: float, who: Identity | None = None, api_key: int = -1) -> float:
-        """Throttle a client until the tokens are at zero; return the seconds."""
+    def throttle(self, bucket: Bucket, now: float, who: Identity | None = None, api_key: int = -1) -> Verdict:
+        """Throttle a client until the tokens are at zero."""
         tokens = bucket.tokens
         if tokens is None or bucket.observed:
-            return 0.0
-        seconds = unreviewed_wait(bucket, tokens.throttle_seconds(bucket.limit, now))
-        if seconds > 0.0:
-            bucket.count_throttle(seconds, 1, now + seconds)
-            _count_usage(bucket, seconds, who, api_key)
-        return seconds
+            return ALLOW
+        seconds = tokens.throttle_seconds(bucket.limit, now)
+        if seconds <= 0.0:
+            return ALLOW
+        bucket.count_throttle(seconds, 1, now + seconds)
+        _count_usage(bucket, seconds, who, api_key)
+        return Verdict(seconds, bucket)
+
+    def announced(self, verdict: Verdict) -> float:
+        """How many seconds of a wait the client is told: all, as in Kafka, unless processes share limits."""
+        return min(verdict.throttle_seconds, self._review_seconds)
+
+    def review_every(self, seconds: float) -> None:
+        self._review_seconds = seconds
 
     def configure(self, limits: Limits, now: float) -> None:
         self._limits = limits

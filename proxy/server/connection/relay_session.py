@@ -8,6 +8,7 @@ stays bounded. The broker is connected when there is something to send to it.
 import asyncio
 from typing import Final, Generic, TypeVar, cast, final
 
+from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.close_reasons import (
     CLIENT_CLOSED,
     DRAINED,
@@ -312,14 +313,14 @@ class RelaySession(Generic[C]):
         return await response
 
     def answer(
-        self, request: Intercepted, frame: bytes, throttle_seconds: float = 0.0, delayed: bool = False
+        self, request: Intercepted, frame: bytes, throttle: Verdict = ALLOW, delay_seconds: float = 0.0
     ) -> None:
         """Answer an intercepted request; see Relay.answer()."""
         relay = self.relay
         if relay is None or self.over:
             return
         try:
-            output = relay.answer(request.exchange, frame, self._time(), throttle_seconds, delayed)
+            output = relay.answer(request.exchange, frame, self._time(), throttle, delay_seconds)
         except RelayError as error:
             self._fail_in_call(relay, error)
             return

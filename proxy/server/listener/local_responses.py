@@ -51,7 +51,7 @@ class LocalResponses:
             if reply.forwards:
                 connection.session.forward(request, reply.frame)
             else:
-                connection.session.answer(request, reply.frame, reply.throttle_seconds, reply.delayed)
+                connection.session.answer(request, reply.frame, reply.throttle, reply.delay_seconds)
         except ProtocolError as error:
             connection.session.fail(RelayError(CLIENT_PROTOCOL_ERROR, str(error)))
         except RelayError as error:

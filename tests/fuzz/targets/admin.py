@@ -94,7 +94,7 @@ async def _run(data: bytes) -> None:
         return
     _check_frame(reply.frame)
     assert reply.frame[4:8] == int(header.correlation_id).to_bytes(4, "big", signed=True)
-    assert reply.throttle_seconds >= 0.0
+    assert reply.throttle.throttle_seconds >= 0.0
     if not asked and header.api_version in versions(header.api_key):
         _read(response_type(header.api_key, header.api_version), reply.frame[4:])
 

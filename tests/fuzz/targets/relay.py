@@ -23,6 +23,7 @@ from proxy.quota.limits.config_keys import (
 )
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
+from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
@@ -223,7 +224,7 @@ class Story:
             for request in relay.take_intercepted():
                 frame = framed(int(request.header.correlation_id).to_bytes(4, "big", signed=True) + data)
                 self._local = True
-                relay.answer(request.exchange, frame, now, len(data) % 3, len(data) % 2 == 0)
+                relay.answer(request.exchange, frame, now, Verdict(len(data) % 3), len(data) % 2)
         elif what == 11:
             relay.drain(now)
         elif what == 12:

@@ -3,6 +3,9 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
+from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.wire.addresses import Addresses
@@ -11,6 +14,7 @@ from tests.support.stories.playbook import EVERYONE, RelayDriver, drive, engine
 
 OWN: int = 49
 OTHER: int = 36
+WAIT = Verdict(3.0)
 
 
 def request(api_key: int, correlation_id: int) -> bytes:
@@ -76,7 +80,7 @@ def test_a_response_that_was_not_asked_for_is_an_error(relay: RelayDriver) -> No
 def test_a_throttled_response_mutes_the_client(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5) + request(OTHER, 6), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.answer(intercepted.exchange, response(5), 2.0, throttle_seconds=3.0)
+    relay.answer(intercepted.exchange, response(5), 2.0, WAIT)
     assert relay.take_to_client() == [response(5)]
     assert relay.take_to_broker() == []
     assert relay.client_muted
@@ -85,10 +89,31 @@ def test_a_throttled_response_mutes_the_client(relay: RelayDriver) -> None:
     assert b"".join(relay.take_to_broker()) == request(OTHER, 6)
 
 
+def test_a_wait_becomes_shorter_when_this_process_s_part_of_the_limit_grows() -> None:
+    """While other processes use the whole limit, a debt of 0.6 s of it takes a minute."""
+    quotas = QuotaEngine([])
+    quotas.review_every(0.5)
+    relay = drive(quotas, Addresses(), Traffic(), intercepted_api_keys=frozenset({OWN}))
+    bucket = Bucket(quota="q", limit=10.0, rule=RateRule(burst_seconds=1.0), now=1.0)
+    bucket.share(0.01, 1.0)
+    verdict = Verdict(bucket.record(6.1, 1.0), bucket)
+    assert verdict.throttle_seconds == pytest.approx(60.0)
+    relay.receive_from_client(request(OWN, 5) + request(OTHER, 6), 1.0)
+    [intercepted] = relay.take_intercepted()
+    relay.answer(intercepted.exchange, response(5), 1.0, verdict)
+    relay.handle_timer(1.5)
+    assert relay.client_muted
+    assert relay.next_timer == 2.0
+    bucket.share(1.0, 1.5)
+    relay.handle_timer(2.0)
+    relay.handle_timer(2.2)
+    assert b"".join(relay.take_to_broker()) == request(OTHER, 6)
+
+
 def test_a_client_that_cannot_be_told_gets_the_response_after_the_wait(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OWN, 5), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.answer(intercepted.exchange, response(5), 2.0, throttle_seconds=3.0, delayed=True)
+    relay.answer(intercepted.exchange, response(5), 2.0, WAIT, 3.0)
     assert relay.take_to_client() == []
     relay.handle_timer(5.0)
     assert relay.take_to_client() == [response(5)]
@@ -97,7 +122,7 @@ def test_a_client_that_cannot_be_told_gets_the_response_after_the_wait(relay: Re
 def test_earlier_responses_do_not_wait_with_it(relay: RelayDriver) -> None:
     relay.receive_from_client(request(OTHER, 1) + request(OWN, 2), 1.0)
     [intercepted] = relay.take_intercepted()
-    relay.answer(intercepted.exchange, response(2), 2.0, throttle_seconds=3.0, delayed=True)
+    relay.answer(intercepted.exchange, response(2), 2.0, WAIT, 3.0)
     relay.receive_from_broker(response(1), 2.5)
     assert relay.take_to_client() == [response(1)]
     relay.handle_timer(5.0)

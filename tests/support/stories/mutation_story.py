@@ -163,10 +163,10 @@ class Story:
         return bucket.state(self.now).tokens
 
     @property
-    def wait(self) -> tuple[float, bool]:
-        """The throttle time of the last response, and whether the response is delayed."""
+    def wait(self) -> tuple[float, float]:
+        """The throttle time of the last response, and for how long the response is delayed."""
         assert self.reply is not None
-        return self.reply.throttle_seconds, self.reply.delayed
+        return self.reply.throttle.throttle_seconds, self.reply.delay_seconds
 
 
 def _validates(request: Any) -> bool:

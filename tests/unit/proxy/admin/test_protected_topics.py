@@ -11,6 +11,7 @@ from proxy.admin import protected_topics as gate
 from proxy.admin.broker import Broker, Reply
 from proxy.admin.messages.fields import MAX_REQUEST_BYTES
 from proxy.admin.protected_topics import API_KEYS, ProtectedTopicsGate
+from proxy.quota.verdict import Verdict
 from proxy.relay.intercepted import Intercepted
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.protected_topics import ProtectedTopics
@@ -42,6 +43,7 @@ from tests.support.stories.configs_broker import FakeBroker
 OURS, NAMED_LIKE_OURS = "__quota_proxy_config", "__quota_proxy_config_of_bob"
 OUR_ID = UUID(int=99)
 DENIED = ErrorCode.topic_authorization_failed
+WAIT = Verdict(1.5)
 
 
 def offsets(names: Sequence[str], numbers: dict[int, int]) -> dict[str, dict[int, int]]:
@@ -111,8 +113,8 @@ class Kit:
         names = names_in(read_frame(request_type(key, version), frame))
         self.handled.append(names)
         if key in RESPONSES:
-            return Reply(response_frame(RESPONSES[key](names, version)), 1.5, True)
-        return Reply(framed(await self._broker.ask(frame)), 1.5, True)
+            return Reply(response_frame(RESPONSES[key](names, version)), WAIT, 1.5)
+        return Reply(framed(await self._broker.ask(frame)), WAIT, 1.5)
 
     async def reply(self, request: Any) -> Reply:
         given_out = intercepted(request_frame(request))
@@ -150,12 +152,12 @@ async def test_other_topics_are_handled_as_they_came(api_key: int, version: int)
         request = REQUESTS[api_key](names, version)
         reply = await kit.reply(request)
         assert kit.frames == [request_frame(request)]
-        assert (reply.throttle_seconds, reply.delayed) == (1.5, True)
+        assert (reply.throttle, reply.delay_seconds) == (WAIT, 1.5)
 
 
 async def test_a_wait_of_the_rest_is_kept() -> None:
     reply = await Kit().reply(create_topics({"t": 1, OURS: 1}))
-    assert (reply.throttle_seconds, reply.delayed) == (1.5, True)
+    assert (reply.throttle, reply.delay_seconds) == (WAIT, 1.5)
 
 
 async def test_a_topic_is_not_deleted_by_its_id() -> None:

@@ -11,6 +11,8 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
+from proxy.quota.kinds.controller_mutation import KIND as MUTATIONS
+from proxy.quota.kinds.controller_mutation import ControllerMutation
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
@@ -18,6 +20,7 @@ from proxy.quota.sharing.local_uses import bucket_key
 from proxy.quota.sharing.reported_uses import REPORT_BYTES
 from proxy.quota.sharing.reports import SATURATED, BucketReport, Report
 from proxy.quota.sharing.waterfill import RESERVE
+from proxy.quota.verdict import Verdict
 from proxy.server import limit_sharing
 from proxy.server.limit_sharing import LimitSharing
 from proxy.server.workers.channel import Record
@@ -172,15 +175,19 @@ async def test_a_larger_part_applies_before_the_next_pass(monkeypatch: pytest.Mo
 
 
 async def test_throttle_times_are_short_while_there_are_several_processes(start: Start) -> None:
-    engines = quota_engines()
+    engines, wait = quota_engines(), Verdict(60.0)
+    mutations = engines.shared(MUTATIONS)
+    assert isinstance(mutations, ControllerMutation)
     async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
         sharing, bucket = start(broker, "a", engines=engines)
         await asyncio.wait_for(sharing.joined.wait(), 30)
         assert engines.engine(1, 0.0).max_throttle_seconds == UNLIMITED
+        assert mutations.announced(wait) == 60.0
         other, _ = start(broker, "b")
         await reached(lambda: bucket.limit == LIMIT / 2, "half of the limit")
         assert engines.engine(1, 0.0).max_throttle_seconds == limit_sharing.REVIEW_SECONDS
         assert engines.engine(2, 0.0).max_throttle_seconds == limit_sharing.REVIEW_SECONDS, "a new broker"
+        assert mutations.announced(wait) == limit_sharing.REVIEW_SECONDS
         await other.leave()
         await reached(lambda: engines.engine(1, 0.0).max_throttle_seconds == UNLIMITED, "no bound")
 

@@ -18,6 +18,7 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, LIST, TOPIC, ConfigKey, ConfigResource
+from proxy.quota.verdict import ALLOW
 from proxy.relay.close_reasons import RelayError
 from proxy.store.quota_store import ConfigChange, StoreUnavailable
 from proxy.wire.errors import Malformed, UnsupportedVersion
@@ -321,7 +322,7 @@ async def test_with_a_controller_mutation_quota() -> None:
     assert codes == {"t": 0, "u": 40, "v": 0, "w": 89}
     assert list(codes) == ["t", "u", "v", "w"]
     assert kit.configs == {"t": {RATE: "5"}, "v": {RATE: "7"}}
-    assert reply.throttle_seconds > 0
+    assert reply.throttle.throttle_seconds > 0
 
 
 @pytest.mark.parametrize("version", range(FIRST_CREATE_OF_KIO))
@@ -347,7 +348,7 @@ async def test_the_oldest_versions(version: int) -> None:
     broker = kit.broker.broker()
     broker = type(broker)(broker.cluster_id, 1, Counts({"t": 1}), ask, broker.rights)
     reply = await kit.creations.answer(intercepted(frame(configs)), broker)
-    assert (reply.frame, reply.throttle_seconds) == (old_response({"t": 0}, version == 1), 0.0)
+    assert (reply.frame, reply.throttle) == (old_response({"t": 0}, version == 1), ALLOW)
     assert asked == [frame([(THEIRS, "6")])]
     assert kit.configs == {"t": {RATE: "5"}}
     reply = await kit.creations.answer(intercepted(frame([(RATE, "x")])), broker)

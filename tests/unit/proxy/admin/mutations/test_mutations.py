@@ -57,7 +57,7 @@ def test_strict_rejects_a_topic_over_the_quota(way: int) -> None:
     assert story.sent_on == [["a"]]
     assert story.tokens == -8.0
     assert throttle_ms(response) == 4000
-    assert story.wait == (4.0, False)
+    assert story.wait == (4.0, 0.0)
 
 
 @pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
@@ -73,7 +73,7 @@ def test_permissive_admits_both_and_throttles(way: int) -> None:
     assert story.sent_on == [["a", "b"]]
     assert story.tokens == -38.0
     assert throttle_ms(response) == 19_000
-    assert story.wait == (19.0, False)
+    assert story.wait == (19.0, 0.0)
 
 
 def test_rejected_topic_is_admitted_after_the_throttle() -> None:
@@ -83,7 +83,7 @@ def test_rejected_topic_is_admitted_after_the_throttle() -> None:
     assert story.codes(create_topics({"b": 30})) == [("b", THROTTLED)]
     story.now += 0.001
     assert story.codes(create_topics({"b": 30})) == [("b", 0)]
-    assert story.wait == (0.0, False), "what crosses is done, and nobody waits before the next"
+    assert story.wait == (0.0, 0.0), "what crosses is done, and nobody waits before the next"
 
 
 def test_nothing_is_forwarded_if_all_topics_are_rejected() -> None:
@@ -114,7 +114,7 @@ def test_invalid_topic_gets_the_brokers_error_also_when_the_tokens_are_used_up()
     assert story.sent_on == [["a"]]
     assert story.validated == [["b", "c", "d"]]
     assert story.tokens == -8.0
-    assert story.wait == (4.0, False)
+    assert story.wait == (4.0, 0.0)
 
 
 def test_client_whose_topics_are_all_invalid_is_not_throttled() -> None:
@@ -122,7 +122,7 @@ def test_client_whose_topics_are_all_invalid_is_not_throttled() -> None:
     story.send(create_topics({"a": 30}))
     story.rejects = {"b": EXISTS}
     assert story.codes(create_topics({"b": 1})) == [("b", EXISTS)]
-    assert story.wait == (0.0, False)
+    assert story.wait == (0.0, 0.0)
 
 
 def test_deletions_are_not_validated() -> None:
@@ -219,7 +219,7 @@ def test_error_of_the_whole_request_is_every_topics() -> None:
     assert story.codes(create_topics(sizes)) == [(name, FORBIDDEN) for name in sizes]
     assert story.sent_on == []
     assert story.tokens == 22.0
-    assert story.wait == (0.0, False)
+    assert story.wait == (0.0, 0.0)
 
 
 def test_topic_that_exists_by_the_time_of_its_creation_gets_its_tokens_back() -> None:
@@ -230,7 +230,7 @@ def test_topic_that_exists_by_the_time_of_its_creation_gets_its_tokens_back() ->
     story.responses = [payload_of(created(valid)), payload_of(created({"a": EXISTS}))]
     assert story.codes(create_topics(sizes)) == [("a", EXISTS), ("b", 0), ("c", THROTTLED)]
     assert story.tokens == -8.0
-    assert story.wait == (4.0, False)
+    assert story.wait == (4.0, 0.0)
 
 
 def test_timed_out_topic_stays_charged() -> None:
@@ -246,7 +246,7 @@ def test_permissive_without_success_is_not_throttled() -> None:
     story.rejects = {"b": EXISTS}
     response = story.send(create_topics({"b": 30}, 5))
     assert throttle_ms(response) == 0
-    assert story.wait == (0.0, False)
+    assert story.wait == (0.0, 0.0)
 
 
 def test_validate_only_is_charged_as_the_controller_does() -> None:
@@ -262,7 +262,7 @@ def test_response_has_the_longer_throttle_time() -> None:
     story.throttle_ms = 9000
     response = story.send(create_topics(TWO))
     assert throttle_ms(response) == 9000
-    assert story.wait == (4.0, False)
+    assert story.wait == (4.0, 0.0)
     story.throttle_ms = 10
     story.now += 100.0
     assert throttle_ms(story.send(create_topics(TWO))) == 4000
@@ -285,7 +285,19 @@ def test_response_without_throttle_time_is_delayed(version: int) -> None:
     frame = old_create_topics(TWO, version)
     assert story.send_frame(frame) == old_response({"a": 0, "b": 0}, messages=version == 1)
     assert story.asked == [frame]
-    assert story.wait == (19.0, True)
+    assert story.wait == (19.0, 19.0)
+
+
+def test_a_wait_that_may_become_shorter_is_told_in_pieces() -> None:
+    """Processes share the limit, so this one's part may grow."""
+    story = Story()
+    story.quota.review_every(0.5)
+    response = story.send(create_topics(TWO))
+    assert throttle_ms(response) == 500
+    assert story.wait == (4.0, 0.0)
+    story.responses = [old_response({"a": 0, "b": 0}, messages=True)[4:]]
+    story.send_frame(old_create_topics(TWO, 1))
+    assert story.wait == (34.0, 0.5)
 
 
 def test_delete_topics_version_that_kio_lacks() -> None:
@@ -293,7 +305,7 @@ def test_delete_topics_version_that_kio_lacks() -> None:
     story.counts.known = dict(TWO)
     story.responses = [old_response({"a": 0, "b": NOT_THERE})[4:]]
     assert story.send_frame(old_delete_topics(["a", "b"])) == old_response({"a": 0, "b": NOT_THERE})
-    assert story.wait == (4.0, True)
+    assert story.wait == (4.0, 4.0)
 
 
 def test_duplicate_topic_costs_nothing() -> None:
@@ -329,9 +341,9 @@ def test_client_without_a_quota_is_not_charged() -> None:
 def test_observe_mode_admits_all() -> None:
     story = Story(mode=OBSERVE)
     assert story.codes(create_topics(TWO)) == [("a", 0), ("b", 0)]
-    assert story.wait == (0.0, False)
+    assert story.wait == (0.0, 0.0)
     assert story.codes(create_topics(TWO, 5)) == [("a", 0), ("b", 0)]
-    assert story.wait == (0.0, False)
+    assert story.wait == (0.0, 0.0)
 
 
 def test_topics_by_id() -> None:

@@ -64,7 +64,7 @@ class Mutations:
         self.quota.give_back(self.bucket, permits, NOW + at)
 
     def wait(self, at: float = 0.0) -> float:
-        return self.quota.throttle(self.bucket, NOW + at)
+        return self.quota.throttle(self.bucket, NOW + at).throttle_seconds
 
 
 def test_the_kind() -> None:

@@ -83,7 +83,7 @@ def mutate(engines: QuotaEngines, who: Identity, node_id: int, now: float) -> tu
     bucket = quota.bucket(who, now)
     assert bucket is not None
     admitted = quota.charge_strict(bucket, 1, now, who)
-    return float(admitted), Verdict(quota.throttle(bucket, now, who), bucket)
+    return float(admitted), quota.throttle(bucket, now, who)
 
 
 def of_clients(key: str, value: float, scope: str = BROKER_SCOPE) -> Limits:

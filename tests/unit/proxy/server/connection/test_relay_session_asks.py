@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.errors import UpstreamUnavailable
+from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import CLIENT_CLOSED, BrokerUnreachable, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
@@ -227,9 +228,8 @@ async def test_nobody_can_ask_when_the_connection_is_over() -> None:
 
 
 async def answer_late(connection: Connection, request: Intercepted) -> None:
-    connection.session.answer(
-        request, responded(7), throttle_seconds=0.2, delayed=request.header.api_version == 0
-    )
+    delay_seconds = 0.2 if request.header.api_version == 0 else 0.0
+    connection.session.answer(request, responded(7), Verdict(0.2), delay_seconds)
 
 
 @pytest.mark.parametrize("version", [0, 1])

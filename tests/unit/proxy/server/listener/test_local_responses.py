@@ -8,6 +8,7 @@ import pytest
 from proxy.admin.broker import Reply
 from proxy.admin.dispatch import AdminApis
 from proxy.quota.cluster_view import ClusterView
+from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.server.listener import local_responses
 from proxy.server.listener.local_responses import ANSWER_FAILED, LocalResponses
@@ -17,6 +18,7 @@ from proxy.wire.addresses import BrokerAddress
 from proxy.wire.errors import Malformed
 
 ADMIN_API = min(AdminApis.api_keys)
+WAIT = Verdict(1.5)
 VIEW = ClusterView("c", {3: BrokerAddress(3, "b", 9)}, {})
 
 
@@ -37,7 +39,7 @@ class Apis:
             raise self._failure
         if self._name == "forwards":
             return Reply(b"request", forwards=True)
-        return Reply(self._name.encode(), throttle_seconds=1.5, delayed=True)
+        return Reply(self._name.encode(), throttle=WAIT, delay_seconds=1.5)
 
 
 class Connection:
@@ -49,8 +51,8 @@ class Connection:
         self.charged: list[float] = []
         self.session = self
 
-    def answer(self, request: Any, frame: bytes, throttle_seconds: float, delayed: bool) -> None:
-        self.got.append((frame, throttle_seconds, delayed))
+    def answer(self, request: Any, frame: bytes, throttle: Verdict, delay_seconds: float) -> None:
+        self.got.append((frame, throttle, delay_seconds))
 
     def forward(self, request: Any, frame: bytes) -> None:
         self.got.append(("forwarded", frame))
@@ -86,7 +88,7 @@ async def respond(admin: Any, connection: Any = None) -> list[Any]:
 
 async def test_a_connection_gets_the_response_to_its_request() -> None:
     admin = Apis("admin")
-    assert await respond(admin) == [(b"admin", 1.5, True)]
+    assert await respond(admin) == [(b"admin", WAIT, 1.5)]
     [broker] = admin.brokers
     assert (broker.node_id, broker.cluster_id) == (3, "c")
 
