@@ -49,7 +49,7 @@ class BulkReader:
         self.client = NOBODY
         """The client of the connection, with the last such read."""
         self.turn: native = NO_TURN
-        """The number of the last turn with such a read; NO_TURN if the socket is paused, or has had none."""
+        """The number of the last turn with such a read; NO_TURN if the socket is idle, paused or new."""
         self.size: native = 0
         """Bytes of such reads in the last turn that had one."""
 
@@ -62,6 +62,9 @@ class BulkReader:
 class BulkReads:
     """Shared by all connections of an event loop. Clients have turns in the order in which they were paused,
     and within a client its sockets.
+
+    Sockets that have had such reads are in use, idle or paused. Those in use are paused when a turn has read
+    its bytes. The idle ones, which may be thousands, are paused only if one of them has data, too.
     """
 
     def __init__(self, next_turn: Callable[[Callable[[], None]], object]) -> None:
@@ -73,8 +76,11 @@ class BulkReads:
         """The bytes that may still be read in this turn."""
         self._turn: native = NO_TURN + 1
         """The number of this turn."""
-        self._read: Final[dict[BulkReader, None]] = {}
-        """The sockets that are not paused and have had such reads."""
+        self._over = False
+        """Whether this turn has read its bytes."""
+        self._used: Final[dict[BulkReader, None]] = {}
+        """The sockets that have had such reads in this turn or the last one, or have just been resumed."""
+        self._idle: Final[dict[BulkReader, None]] = {}
         self._paused: Final[dict[ClientKey, dict[BulkReader, None]]] = {}
         """By client, in the order of their turns."""
 
@@ -83,7 +89,8 @@ class BulkReads:
         reader.client = client
         if reader.turn != self._turn:
             if reader.turn == NO_TURN:
-                self._read[reader] = None
+                self._idle.pop(reader, None)
+                self._used[reader] = None
             reader.turn = self._turn
             reader.size = 0
         reader.size += size
@@ -91,27 +98,33 @@ class BulkReads:
         if self._left < TURN_BYTES - FEW_BYTES:
             self._arm()
             if self._left <= 0:
-                self._pause_all()
+                self._end_turn()
 
-    def _pause_all(self) -> None:
-        """Pause the sockets that have had such reads. Those that missed this turn have their turns first."""
-        for each in self._read:
-            each.pause(True)
+    def _end_turn(self) -> None:
+        """Pause the sockets in use. Those that missed this turn have their turns first."""
+        for each in self._used:
             if each.turn != self._turn:
-                self._queue(each)
-        for each in self._read:
+                self._pause(each)
+        for each in self._used:
             if each.turn == self._turn:
-                self._queue(each)
-        self._read.clear()
+                self._pause(each)
+        self._used.clear()
+        if self._over:
+            for each in self._idle:
+                self._pause(each)
+            self._idle.clear()
+        self._over = True
 
-    def _queue(self, reader: BulkReader) -> None:
+    def _pause(self, reader: BulkReader) -> None:
+        reader.pause(True)
         reader.turn = NO_TURN
         self._paused.setdefault(reader.client, {})[reader] = None
 
     def end(self, reader: BulkReader) -> None:
         """Forget the socket of a connection that has ended."""
         reader.transport = None
-        self._read.pop(reader, None)
+        self._used.pop(reader, None)
+        self._idle.pop(reader, None)
         paused = self._paused.get(reader.client)
         if paused is not None and reader in paused:
             del paused[reader]
@@ -130,6 +143,12 @@ class BulkReads:
         A socket that has had a whole turn is therefore read alone: it would have the turns of others, too.
         """
         self._armed = False
+        if not self._over:
+            for each in [each for each in self._used if each.turn != self._turn]:
+                del self._used[each]
+                each.turn = NO_TURN
+                self._idle[each] = None
+        self._over = False
         self._left = TURN_BYTES
         expected: native = 0
         for number in range(RESUMED):
@@ -144,7 +163,7 @@ class BulkReads:
             if readers:
                 self._paused[client] = readers
             reader.turn = self._turn
-            self._read[reader] = None
+            self._used[reader] = None
             reader.pause(False)
         self._turn += 1
         if self._paused:
