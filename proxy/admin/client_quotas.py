@@ -276,8 +276,14 @@ async def _address(name: str | None) -> str | None:
     """Resolve a host name; return None for an address, a network or the default entity."""
     if name is None:
         return None
+    if "/" in name:
+        try:
+            canonical_network(name)
+        except ValueError as error:
+            raise _invalid(str(error)) from error
+        return None
     try:
-        _ = canonical_network(name) if "/" in name else canonical_address(name)
+        canonical_address(name)
         return None
     except ValueError:
         pass

@@ -4,11 +4,13 @@ A command imports what it needs when it runs: a proxy that restarts should serve
 wait for what another one needs.
 """
 
+import errno
+import os
 import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 import click
@@ -33,7 +35,23 @@ config_option = click.option(
 )
 
 
+class Commands(click.Group):
+    """Reports a full disk that output is written to, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+                raise
+            click.echo(f"quota-proxy: cannot write the output: {error.strerror}", err=True)
+            # At its end, Python writes what is left of the output.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(1)
+
+
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="config/quota-proxy.yaml has every key of the configuration; docs/configuration.md explains them. "
     "Exit codes: 0 done, 1 failed or rejected, 2 wrong usage or a wrong file.",
@@ -203,6 +221,9 @@ def explain(url: str, token_file: str | None, ca: str | None, **names: str | Non
     of precedence, with the values of the configuration file and of tools.
     """
     given = {option.replace("_", "-"): name for option, name in names.items() if name is not None}
+    for part, name in given.items():
+        if not name:
+            raise click.UsageError(f"--{part} requires a name")
     sorts = [part for part in ("ip", "topic", "broker") if part in given]
     if not given or (sorts and len(given) > 1):
         raise click.UsageError("set --user, --client-id or both, or --ip, --topic or --broker")

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from proxy.cli.libraries import import_kio
-from proxy.errors import QuotaProxyError, SettingsError
+from proxy.errors import QuotaProxyError, SettingsError, suggestion
 
 
 class LateCommand(NamedTuple):
@@ -50,6 +50,8 @@ class QuotaCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         place = COMMANDS.get(cmd_name)
         if place is None:
+            if not ctx.resilient_parsing and cmd_name[:1] != "-":
+                ctx.fail(f"no such command: {cmd_name}; {suggestion(cmd_name, COMMANDS)}")
             return None
         import_kio()
         command: click.Command = getattr(import_module(f"proxy.cli.quotas.{place.file}"), place.name)

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -25,7 +25,14 @@ from proxy.upstream.cluster_access import ClusterAccess
 if TYPE_CHECKING:
     from proxy.cli.quotas.quota_file import QuotaFile
 
-file_argument = click.argument("file", type=click.Path(path_type=Path))
+STDIN: Final = Path("/dev/stdin")
+
+
+def _standard_input(_context: click.Context, _parameter: click.Parameter, file: Path) -> Path:
+    return STDIN if str(file) == "-" else file
+
+
+file_argument = click.argument("file", type=click.Path(path_type=Path), callback=_standard_input)
 
 
 @click.command()
@@ -63,7 +70,7 @@ def import_(cluster: ClusterAccess, file: Path, prune: bool, dry_run: bool, yes:
 
     FILE is the output of `export`, or a proxy's configuration, from which only quotas.clients, quotas.topics
     and quotas.brokers are read. Entries with `expires` are ignored. Without --prune, quotas that are not in
-    the file do not change.
+    the file do not change. `-` is standard input.
 
     --prune removes quotas only under those of the three keys that FILE has. It never removes a quota of the
     proxy's own configuration file. If tools have changed such a quota, it returns to the value in that file.

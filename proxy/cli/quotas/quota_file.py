@@ -34,6 +34,7 @@ from proxy.cli.quotas.entity import (
 from proxy.cli.quotas.values import parse_number, plain_number
 from proxy.config import document
 from proxy.config.convert import show, unknown
+from proxy.config.units import number_hint
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import CLIENT_TYPES, DEFAULT_IN_YAML
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, FALSE, TRUE
@@ -206,7 +207,8 @@ def _read_values(entry: dict[object, object], at: KeyPath) -> dict[str, Value]:
         try:
             values[key] = parse_number(value)
         except ValueError as error:
-            raise SettingsError(f"{error}, got {show(value)}", (*at, key)) from error
+            expected = f"expected a number, got {show(value)}{number_hint(value)}"
+            raise SettingsError(expected, (*at, key)) from error
     if not values and SCOPE not in entry:
         raise SettingsError("no quota; remove the entry, or add a quota such as producer_byte_rate", at)
     return values

@@ -83,6 +83,7 @@ async def test_ip_entities(kit: ClientQuotasKit, name: str | None) -> None:
         ([("client-id", "c"), ("ip", None)], [], "combination"),
         ([("ip", "no such host")], [("connection_creation_rate", 1.0)], "no such host"),
         ([("ip", "300.1.1.1/8")], [], "300.1.1.1/8"),
+        ([("ip", "10.0.0.1/8")], [], "the network is 10.0.0.0/8"),
         ([("ip", "127.0.0.1")], [(RATE, 1.0)], "producer_byte_rate is a quota of users and client ids"),
         (
             [("user", "a")],

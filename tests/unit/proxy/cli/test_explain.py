@@ -101,7 +101,13 @@ def test_command(admin: tuple[str, list[str]]) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [[], ["--user", "a", "--topic", "t"], ["--ip", "::1", "--broker", "1"], ["--user", "a", "--admin", "x"]],
+    [
+        [],
+        ["--user", ""],
+        ["--user", "a", "--topic", "t"],
+        ["--ip", "::1", "--broker", "1"],
+        ["--user", "a", "--admin", "x"],
+    ],
 )
 def test_wrong_usage(options: list[str]) -> None:
     assert CliRunner().invoke(main, ["explain", *options]).exit_code == 2

@@ -1,5 +1,6 @@
 """The command line: exit codes, what is printed where, and no traceback for a mistake of the operator's."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import proxy
 from proxy.cli.main import main
 from proxy.errors import QuotaProxyError
 
+FULL = Path("/dev/full")
 SMALLEST = "listeners: [{upstream: {bootstrap: ['127.0.0.1:19092']}}]\n"
 
 
@@ -79,6 +81,19 @@ def test_version_says_which_build_runs() -> None:
     build = "compiled" if proxy.COMPILED else "interpreted"
     assert result.stdout.startswith(f"quota-proxy {proxy.__version__} (")
     assert result.stdout.endswith(f", {build})\n")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_reported_in_one_line() -> None:
+    command = [sys.executable, "-m", "proxy", "version"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, env=environment, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert os.strerror(errno.ENOSPC) in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_compiled_is_what_the_loaded_rings_are() -> None:

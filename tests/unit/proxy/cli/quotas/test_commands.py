@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import click
+import pytest
 from click.testing import CliRunner
 
 from proxy.cli.main import main
@@ -34,3 +35,10 @@ def test_unreachable_server_exits_1() -> None:
     result = CliRunner().invoke(main, ["quotas", "list", "--bootstrap", "127.0.0.1:1"])
     assert (result.exit_code, result.stdout) == (1, "")
     assert "127.0.0.1:1: Connection refused" in result.stderr
+
+
+@pytest.mark.parametrize(("wrong", "shown"), [("lst", "list"), ("create", "export"), ("--user", "--user")])
+def test_a_command_that_does_not_exist(wrong: str, shown: str) -> None:
+    result = CliRunner().invoke(main, ["quotas", wrong])
+    assert result.exit_code == 2
+    assert shown in result.stderr

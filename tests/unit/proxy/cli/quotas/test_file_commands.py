@@ -63,6 +63,17 @@ def test_diff(filled: FakeBroker, file: Path) -> None:
     assert not filled.alterations
 
 
+def test_a_dash_is_standard_input(filled: FakeBroker, file: Path) -> None:
+    own = os.dup(0)
+    with file.open() as given:
+        os.dup2(given.fileno(), 0)
+    try:
+        assert quotas(filled, "diff", "-").stdout == DIFF
+    finally:
+        os.dup2(own, 0)
+        os.close(own)
+
+
 def test_diff_without_prune(filled: FakeBroker, file: Path) -> None:
     kept = "".join(line for line in DIFF.splitlines(keepends=True) if not line.startswith("-"))
     assert quotas(filled, "diff", str(file), "--no-prune").stdout == kept
