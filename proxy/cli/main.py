@@ -30,7 +30,7 @@ config_option = click.option(
     "path",
     metavar="FILE",
     required=True,
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),
     help="The configuration file (YAML).",
 )
 

@@ -17,12 +17,13 @@ Bucket = Mapping[str, Any]
 QUOTAS: Final = "/api/quotas"
 SHARES: Final = "/api/shares"
 _HEAD: Final = ("QUOTA", "ENTITY", "BROKER", "LIMIT/S", "SHARE/S", "NOW/S", "USED", "WAITED", "STATE")
-_ENTITY: Final = _HEAD.index("ENTITY")
-_SHARE: Final = _HEAD.index("SHARE/S")
+_QUOTA, _ENTITY, _SHARE, _USED = map(_HEAD.index, ("QUOTA", "ENTITY", "SHARE/S", "USED"))
 _EXPENDABLE: Final = tuple(map(_HEAD.index, ("WAITED", "BROKER", "SHARE/S", "LIMIT/S", "NOW/S")))
 """Columns that a narrow terminal does not show, the first first."""
 _LEAST_ENTITY: Final = 16
 """Columns are omitted before the names of entities get narrower than this."""
+_LEAST_QUOTA: Final = 10
+"""Names of quotas do not get narrower than this; the last column to be omitted is USED."""
 _CUT: Final = ".."
 """The end of a name that is cut."""
 _GAP: Final = 2
@@ -96,15 +97,19 @@ def _fitted(rows: Sequence[Sequence[str]], omitted: set[int], width: int) -> lis
     least = min(widths[_ENTITY], _LEAST_ENTITY)
 
     def room() -> int:
-        others = [each for place, each in enumerate(widths) if place not in omitted and place != _ENTITY]
-        return width - sum(others) - _GAP * len(others)
+        """For the quotas and the entities."""
+        others = [each for place, each in enumerate(widths) if place not in (*omitted, _QUOTA, _ENTITY)]
+        return width - sum(others) - _GAP * (len(others) + 1)
 
     for place in _EXPENDABLE:
-        if room() >= least:
+        if room() >= widths[_QUOTA] + least:
             break
         omitted.add(place)
-    most = max(room(), least)
-    return [(*row[:_ENTITY], _cut(row[_ENTITY], most), *row[_ENTITY + 1 :]) for row in rows]
+    if room() < _LEAST_QUOTA + least:
+        omitted.add(_USED)
+    quota = max(min(room() - least, widths[_QUOTA]), _LEAST_QUOTA)
+    entity = max(room() - quota, least)
+    return [(_cut(row[_QUOTA], quota), _cut(row[_ENTITY], entity), *row[_ENTITY + 1 :]) for row in rows]
 
 
 def _cut(text: str, width: int) -> str:

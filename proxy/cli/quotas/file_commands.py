@@ -32,14 +32,16 @@ def _standard_input(_context: click.Context, _parameter: click.Parameter, file: 
     return STDIN if str(file) == "-" else file
 
 
-file_argument = click.argument("file", type=click.Path(path_type=Path), callback=_standard_input)
+file_argument = click.argument(
+    "file", type=click.Path(path_type=Path, readable=False), callback=_standard_input
+)
 
 
 @click.command()
 @bootstrap_option
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, readable=False),
     help="Write to this file instead of standard output.",
 )
 def export(cluster: ClusterAccess, out: Path | None) -> None:

@@ -61,7 +61,7 @@ def bootstrap_option(command: Command) -> Command:
     decorated = click.option(
         "--access",
         metavar="FILE",
-        type=click.Path(path_type=Path),
+        type=click.Path(path_type=Path, readable=False),
         help="YAML file with `tls` and `sasl` of the connection, as `upstream` in the proxy's configuration; "
         "default: plaintext, without a login.",
     )(decorated)

@@ -76,6 +76,12 @@ def test_check_describes(file: Path) -> None:
     assert "listener  clients: bootstrap 127.0.0.1:29092" in result.stdout
 
 
+def test_the_system_says_why_a_file_cannot_be_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its words name the reason and the user; click's own check would not."""
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    assert CliRunner().invoke(main, ["check", "--config", str(file)]).exit_code == 0
+
+
 def test_version_says_which_build_runs() -> None:
     result = CliRunner().invoke(main, ["version"])
     build = "compiled" if proxy.COMPILED else "interpreted"

@@ -114,7 +114,9 @@ LONG = [
         (200, "QUOTA ENTITY BROKER LIMIT/S NOW/S USED WAITED STATE"),
         (80, "QUOTA ENTITY LIMIT/S NOW/S USED STATE"),
         (60, "QUOTA ENTITY USED STATE"),
-        (20, "QUOTA ENTITY USED STATE"),
+        (46, "QUOTA ENTITY USED STATE"),
+        (40, "QUOTA ENTITY STATE"),
+        (20, "QUOTA ENTITY STATE"),
     ],
 )
 def test_a_narrow_terminal_shows_less(width: int, head: str) -> None:
@@ -122,7 +124,7 @@ def test_a_narrow_terminal_shows_less(width: int, head: str) -> None:
     shown = lines(LONG, width=width)[:-1]
     assert " ".join(shown[0].split()) == head
     assert all(line.endswith("throttled") for line in shown[1:2])
-    assert max(map(cell_len, shown)) <= max(width, 60)
+    assert max(map(cell_len, shown)) <= max(width, 39)
     assert all(".." in line for line in shown[1:]) == (width < 200)
 
 
