@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from proxy.cli.quotas.changes import QuotaChange, alterations, compare, kept, summary
+from proxy.cli.quotas.changes import EntityAlteration, QuotaChange, alterations, compare, kept, summary
 from proxy.cli.quotas.client import QuotaClient
 from proxy.cli.quotas.config_client import ConfigClient
 from proxy.cli.quotas.entity import BROKERS, CLIENTS, TOPICS, of_section, section
@@ -79,7 +79,7 @@ def import_(cluster: ClusterAccess, file: Path, prune: bool, dry_run: bool, yes:
 
     `diff` shows what `import` would change.
     """
-    sys.exit(asyncio.run(_import(cluster, file, _read(file), prune, dry_run, yes)))
+    sys.exit(_import(cluster, file, _read(file), prune, dry_run, yes))
 
 
 @click.command()
@@ -143,25 +143,29 @@ def _check_server(file: Path, server: ServerQuotas, want: "QuotaFile") -> None:
                 raise SettingsError(f"the proxy leaves this config to the brokers; {advice}", key, file=file)
 
 
-async def _import(
+def _import(
     cluster: ClusterAccess, file: Path, want: "QuotaFile", prune: bool, dry_run: bool, yes: bool
 ) -> int:
     """Import the quotas; return the exit code."""
-    async with QuotaClient(cluster) as client:
-        configs = ConfigClient(client, cluster)
-        server = await read_server(client, configs)
-        changes = _compare(file, server, want, prune)
-        if dry_run:
-            for change in changes:
-                click.echo(str(change))
-        else:
-            _confirm(changes, ask=not yes)
-        entries = alterations(changes, back_to_file=server.of_file is not None)
-        rejected = await send(client, configs, entries, validate_only=dry_run)
+    server = asyncio.run(_describe(cluster))
+    changes = _compare(file, server, want, prune)
+    if dry_run:
+        for change in changes:
+            click.echo(str(change))
+    else:
+        # Not in a task: there, Ctrl-C would not interrupt the question.
+        _confirm(changes, ask=not yes)
+    entries = alterations(changes, back_to_file=server.of_file is not None)
+    rejected = asyncio.run(_send(cluster, entries, dry_run)) if entries else 0
     equal = len(want.lasting.keys() - {entry.entity for entry in entries})
     done = "would be altered" if dry_run else "altered"
     click.echo(f"{len(entries) - rejected} entities {done}, {equal} unchanged, {rejected} rejected", err=True)
     return 1 if rejected else 0
+
+
+async def _send(cluster: ClusterAccess, entries: Sequence[EntityAlteration], dry_run: bool) -> int:
+    async with QuotaClient(cluster) as client:
+        return await send(client, ConfigClient(client, cluster), entries, validate_only=dry_run)
 
 
 def _read(file: Path) -> "QuotaFile":

@@ -2,8 +2,10 @@
 
 import errno
 import os
+import signal
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from kio.schema.errors import ErrorCode
@@ -77,6 +79,28 @@ def test_a_dash_is_standard_input(filled: FakeBroker, file: Path) -> None:
 def test_diff_without_prune(filled: FakeBroker, file: Path) -> None:
     kept = "".join(line for line in DIFF.splitlines(keepends=True) if not line.startswith("-"))
     assert quotas(filled, "diff", str(file), "--no-prune").stdout == kept
+
+
+def test_ctrl_c_answers_the_question_of_a_prune(
+    filled: FakeBroker, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> bool:
+        """What click's question does if its read is interrupted."""
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+        return True
+
+    monkeypatch.setattr(click, "confirm", interrupted)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = quotas(filled, "import", str(file), "--prune")
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert result.exit_code == 1
+    assert "nothing has changed" in result.stderr
+    assert filled.alterations == []
 
 
 def test_import(filled: FakeBroker, file: Path) -> None:
