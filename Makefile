@@ -12,9 +12,10 @@ ifeq ($(RINGS),)
 $(error pyproject.toml names no rings to compile, or on more than one line)
 endif
 RING_SOURCES := $(shell find $(RINGS) -name '*.py')
-# Files in .venv say what is done: the tools, and the build of the rings in each mode that it answers.
+# Files in .venv say what is done: the tools, the build of the rings in each mode that it answers, and Spark's packages.
 INSTALLED := $(VENV)/.installed
 BUILT := $(VENV)/.built
+FETCHED := $(VENV)/.spark
 
 FAST_TESTS := tests/unit tests/relay tests/property tests/fuzz
 # What runs the compiled files and little else: only these tests can tell the two builds apart. What generates bytes
@@ -42,7 +43,7 @@ WORKERS ?= 3
 # Of `make fuzz`, for each target.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup kafka demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
+.PHONY: help setup rings kafka spark demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
 .PHONY: test-pipeline pipeline-copy integration integration-untimed integration-timed
 .PHONY: fuzz fuzz-briefly coverage interop bench soak docs lock image clean
 ifndef SIDE_BY_SIDE
@@ -53,10 +54,14 @@ endif
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(BUILT)-$(QUOTA_PROXY_BUILD) kafka ## Make .venv with the project and its tools, and fetch Apache Kafka
+setup: rings kafka spark ## Make .venv with the project and its tools, and fetch Apache Kafka
+
+rings: $(BUILT)-$(QUOTA_PROXY_BUILD)
 
 kafka: $(INSTALLED)
 	@$(PYTHON) -m proxy.demo.prepare
+
+spark: $(FETCHED)
 
 demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
@@ -100,7 +105,7 @@ test-copy: $(INSTALLED)
 test-pure: COPIED_TESTS := $(FAST_TESTS)
 test-pure: copy-sources test-copy ## Run the unit, relay and property tests on the interpreted rings
 
-test-compiled: setup ## Run those tests that exercise the rings on the compiled rings
+test-compiled: rings ## Run those tests that exercise the rings on the compiled rings
 	@if ! $(COMPILES); then \
 		echo "The compiled rings are not tested: QUOTA_PROXY_BUILD is pure, or there is no C compiler with" \
 			"Python's headers"; \
@@ -118,12 +123,12 @@ pipeline-copy: kafka
 
 integration: integration-untimed integration-timed ## Run the tests on a real Kafka
 
-integration-untimed: setup
+integration-untimed: rings kafka
 	$(LONG) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
 # Three lanes (tests/integration/conftest.py), each of which uses less than half a core. Each process would otherwise
 # import all test files to find the few that have timed tests.
-integration-timed: setup
+integration-timed: rings kafka
 	$(PYTHON) -m pytest $$(grep -rl --include='test_*.py' 'mark\.timed' tests/integration tests/pipeline) -m timed \
 		--numprocesses=3 --no-loadscope-reorder
 
@@ -223,9 +228,13 @@ $(INSTALLED): pyproject.toml setup.py
 		import_kio(); [importlib.import_module(name) for name in sys.argv[1:]]' $(COMMAND_MODULES)
 	@$(PYTHON) -m pip install -qq --only-binary :all: --group fuzz 2>/dev/null || \
 		echo "There is no atheris for this platform: make fuzz runs without guidance by coverage"
+	@rm -f $(BUILT)-* $(FETCHED)
+	@touch $@
+
+# The first job that needs the packages would fetch them, too: in `make test`, a test of the pipeline.
+$(FETCHED): $(INSTALLED)
 	@echo "Fetching Spark's Kafka source from Maven Central"
 	@$(PYTHON) -m pipeline.spark.session >$(VENV)/spark.log 2>&1 || { cat $(VENV)/spark.log >&2; exit 1; }
-	@rm -f $(BUILT)-*
 	@touch $@
 
 # Uses the tools in .venv instead of fetching them each time. setup.py marks the extensions as optional, and they need
