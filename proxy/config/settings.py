@@ -139,6 +139,10 @@ class Admin(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Environment variable with the token, instead of token_file."""
     tls: Tls | None = None
     """TLS on the admin port."""
+    hosts: tuple[Text, ...] = ()
+    """Host names in the URLs of requests without a token or certificate, which the loopback address serves.
+    Requests with `localhost` or an IP address are always served. With any other name, a page of another site
+    could read the admin port in a browser on this host (DNS rebinding)."""
 
     @property
     def has_token(self) -> bool:

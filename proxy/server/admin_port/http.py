@@ -19,7 +19,7 @@ from proxy.telemetry.guard import Guard
 def admin_guard(admin: Admin) -> Guard:
     """The access rules of the settings; the token is read at each request, so that it can be replaced."""
     token = partial(read_secret, admin.token_file, admin.token_env) if admin.has_token else None
-    return Guard(admin.bind, token, by_certificate=admin.by_certificate)
+    return Guard(admin.bind, token, by_certificate=admin.by_certificate, hosts=admin.hosts)
 
 
 async def serve_application(

@@ -84,6 +84,13 @@ def test_open_metrics(proxy: ProxyProcess) -> None:
     assert PREFIX + "requests" in {family.name for family in families}
 
 
+def test_a_page_of_another_site_reads_nothing(proxy: ProxyProcess) -> None:
+    """Its name resolves to the loopback address, so a browser on this host sends it the proxy's pages."""
+    for path in ("/metrics", "/api/quotas", "/api/overview"):
+        assert proxy.get(path, {"Host": f"evil.example:{proxy.admin_port}"})[0] == 403
+        assert proxy.get(path, {"Host": f"localhost:{proxy.admin_port}"})[0] == 200
+
+
 def test_bytes_of_a_client(kafka: EmbeddedKafka, proxy: ProxyProcess) -> None:
     """Bytes are counted as frames on the wire, with their lengths."""
     make_topic(kafka, "admin-bytes")

@@ -33,6 +33,14 @@ def test_without_a_token_the_loopback_may_read_only() -> None:
     assert not guard.allows(request(method="POST"))
 
 
+def test_names_of_the_host_are_those_of_the_settings() -> None:
+    guard = admin_guard(Admin(hosts=("admin.example.com",)))
+    for host, allowed in (("admin.example.com", True), ("evil.example", False)):
+        asked = request()
+        asked.headers["Host"] = host
+        assert guard.allows(asked) is allowed
+
+
 async def test_a_compressed_body_stays_compressed() -> None:
     async def size(request: web.Request) -> web.Response:
         return web.json_response(len(await request.read()))
