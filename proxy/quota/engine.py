@@ -6,10 +6,10 @@ from mypy_extensions import i64 as native
 
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.consumer_plan import ConsumerPlan
-from proxy.quota.failed_writers import FailedWriters
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
+from proxy.quota.known_writers import KnownWriters
 from proxy.quota.limits.enforcement import NO_EXEMPTIONS, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.debt import Debt
@@ -33,7 +33,7 @@ class QuotaEngine:
 
     def __init__(self, quotas: list[Quota]) -> None:
         self._quotas: Final = quotas
-        self._failed_writers: Final = FailedWriters()
+        self._known_writers: Final = KnownWriters()
         self._exemptions = NO_EXEMPTIONS
         self.max_throttle_seconds = UNLIMITED
         """The longest throttle time that is announced. A longer wait is reviewed each time that it has
@@ -144,8 +144,8 @@ class QuotaEngine:
         if not quotas or self._exemptions.exempt(who):
             return ALLOW
         api_key = request.api_key
-        if api_key == PRODUCE and self._failed_writers.any:
-            self._failed_writers.mark(request, who, now)
+        if api_key == PRODUCE and self._limits_topics:
+            self._known_writers.mark(request, who)
         verdict = ALLOW
         for quota in quotas:
             admitted = quota.admit(request, who, now)
@@ -179,7 +179,7 @@ class QuotaEngine:
             if charged is not ALLOW:
                 verdict = combine(verdict, _enforced(charged, now, api_key, usage))
         if api_key == PRODUCE and (response.items or request.uncharged) and self._limits_topics:
-            self._failed_writers.learn(request, response, who, now)
+            self._known_writers.learn(request, response, who, now)
         if verdict is not ALLOW:
             _count(verdict, throttled_until, now, api_key, usage)
         return verdict
@@ -278,8 +278,8 @@ class QuotaEngine:
         """
         if not self.wants_items(request.api_key) or self._exemptions.exempt(who):
             return ALLOW
-        if request.api_key == PRODUCE and self._failed_writers.any:
-            self._failed_writers.mark(request, who, now)
+        if request.api_key == PRODUCE and self._limits_topics:
+            self._known_writers.mark(request, who)
         verdict = ALLOW
         for quota in self._quotas_of(request.api_key):
             charged = quota.charge_items(request, items, who, now)
@@ -330,7 +330,7 @@ class QuotaEngine:
         for quota in self._quotas:
             quota.forget_idle(now)
         self.rejections.forget_idle(now)
-        self._failed_writers.forget(now)
+        self._known_writers.forget(now)
 
 
 def _enforced(verdict: Verdict, now: float, api_key: int, usage: ClientUsage | None) -> Verdict:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from proxy.wire.error_codes import appended
-from proxy.wire.views import Item, RequestView, ResponseView, partition_key
+from proxy.wire.views import UNCHARGED, Item, RequestView, ResponseView, partition_key
 
 NotAppended = tuple[Item, int]
 """An item of the request, and the error code of its partition in the response."""
@@ -32,3 +32,13 @@ def not_appended(request: RequestView, response: ResponseView) -> list[NotAppend
         for item in sent.pop(partition_key(result), _NO_ITEMS):
             found.append((item, result.error_code))
     return found
+
+
+def appended_items(request: RequestView, response: ResponseView) -> list[Item]:
+    """Return copies of the UNCHARGED items whose records are in the log, to be charged."""
+    failed = {partition_key(result) for result in response.items if not appended(result.error_code)}
+    return [
+        Item(item.topic, item.topic_id, item.partition, item.size)
+        for item in (request.sent if request.sent else request.items)
+        if item.error_code == UNCHARGED and partition_key(item) not in failed
+    ]

@@ -15,6 +15,7 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange
 from proxy.relay.output import RelayOutput
 from proxy.relay.record_locks import RecordLocks
+from proxy.wire.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP
 from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame
@@ -33,6 +34,8 @@ SHARED_IN_FLIGHT: Final[native] = 512
 """The shared room: further requests in flight of all connections. A request is up to six objects for the
 garbage collector, which takes up to half a microsecond for each.
 """
+WAITING_APIS: Final = frozenset([FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP])
+"""Requests to which a broker responds when an event occurs (records, a rebalance), or after their timeout."""
 LOCAL_SECONDS: Final = 50e-6
 """The request time that a local response costs, because the relay has no clock: about what Kafka charges for
 the smallest requests.
@@ -84,8 +87,10 @@ class InFlight:
         """The longest wait of a share consumer."""
         self.awaiting_response = False
         """Whether the relay must wait for a response before it reads a further request: a local response that
-        is being created, or the response to a login.
+        is being created, or the response to a login or to `_unconfirmed`.
         """
+        self._unconfirmed: Exchange | None = None
+        """A Produce request of a user of whom it is not known whether it may write to the topic."""
         self._in_response = False
         """Whether a response of the broker is incomplete: no other bytes may be sent between its parts."""
         self._asked: Exchange | None = None
@@ -128,6 +133,16 @@ class InFlight:
     def first(self) -> Exchange | None:
         """The exchange whose response is due next."""
         return self._first
+
+    @property
+    def awaits_event(self) -> bool:
+        """Whether the broker may respond to an outstanding request as late as its client likes."""
+        exchange = self._first
+        while exchange is not None:
+            if exchange.api_key in WAITING_APIS:
+                return True
+            exchange = exchange.next
+        return False
 
     def first_but(self, api_keys: frozenset[int]) -> Exchange | None:
         """The oldest exchange of an API other than these; None if there is none."""
@@ -186,6 +201,13 @@ class InFlight:
         """Expect the broker's response to a request of the proxy, which belongs to an intercepted request."""
         self._asked = exchange
 
+    def await_append(self, exchange: Exchange) -> None:
+        """Read no further request before the response to this one, the last: only that tells whether the
+        quotas must be charged for the records. A broker works on one request at a time anyway.
+        """
+        self._unconfirmed = exchange
+        self.awaiting_response = True
+
     # Responses
 
     def take_response(self, correlation_id: int) -> Exchange:
@@ -200,6 +222,9 @@ class InFlight:
             self._asked = None
         else:
             self._remove(exchange)
+            if exchange is self._unconfirmed:
+                self._unconfirmed = None
+                self.awaiting_response = False
         if exchange.correlation_id != correlation_id:
             raise Malformed(
                 f"the response has correlation_id {correlation_id}; "

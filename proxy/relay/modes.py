@@ -23,7 +23,9 @@ COLLECTING: Final = 5
 AWAITING_PORTS: Final = 6
 """Responses: a response names brokers for which the shell has no ports yet; nothing behind it is read."""
 PRODUCE_WAITING: Final = 7
-"""Requests: a Produce request, or the rest of it, waits for a debt; nothing behind it is read."""
+"""Requests: a Produce request, or the rest of it, waits for a debt, or for responses that are due before its
+own; nothing behind it is read.
+"""
 MEMORY_WAITING: Final = 8
 """Requests: a large Produce request waits for memory to be buffered in; nothing more is read."""
 NAMES_WAITING: Final = 9
@@ -54,10 +56,10 @@ REQUEST_TRANSITIONS: Final[Transitions] = {
     (CUTTING_THROUGH, READING): "the request's last byte",
     (READING, FETCH_WAITING): "quotas have no bytes for a fetch, or omit every partition of it",
     (FETCH_WAITING, READING): "the fetch is forwarded or answered",
-    (READING, PRODUCE_WAITING): "a new connection of a client with a debt sends a Produce request",
-    (PRODUCE_WAITING, READING): "the earlier debt is paid",
+    (READING, PRODUCE_WAITING): "a Produce request waits for its client's debt, or for earlier responses",
+    (PRODUCE_WAITING, READING): "the debt is paid, and the responses have arrived",
     (CUTTING_THROUGH, PRODUCE_WAITING): "the same, for a partition in a large request",
-    (PRODUCE_WAITING, CUTTING_THROUGH): "the earlier debt is paid",
+    (PRODUCE_WAITING, CUTTING_THROUGH): "the debt is paid, and the responses have arrived",
     (READING, NAMES_WAITING): "a Produce request has unknown topic ids, and quotas count by topic",
     (NAMES_WAITING, READING): "the names are known, or the cluster does not have the topics",
     (CUTTING_THROUGH, NAMES_WAITING): "the same, for a partition in a large request",

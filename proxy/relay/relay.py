@@ -19,7 +19,7 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.id_budget import IdBudget
-from proxy.relay.inflight import InFlight
+from proxy.relay.inflight import WAITING_APIS, InFlight
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.requests import Requests
@@ -27,12 +27,9 @@ from proxy.relay.responses.late_responses import LateResponses
 from proxy.relay.responses.responses import Responses
 from proxy.relay.settings import RelaySettings
 from proxy.wire.addresses import Addresses
-from proxy.wire.api_keys import FETCH, JOIN_GROUP, PRODUCE, SHARE_FETCH, SYNC_GROUP
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
-
-WAITING_APIS: Final = frozenset([FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP])
-"""Requests to which a broker responds when an event occurs (records, a rebalance), or after their timeout."""
 
 
 @final

@@ -8,7 +8,8 @@
 
 Partitions of a Produce request are rejected while both the broker's and the topic's rate are over their
 thresholds; the rest of the request is forwarded. Bytes that the broker then rejects itself, such as batches
-that are too large, are taken out of the rates, and counted as error bytes.
+that are too large, are taken out of the rates, and counted as error bytes. The bytes of a user who has not
+written to the topic lately enter the rates when the broker has appended them (proxy.quota.known_writers).
 
 A topic is on a broker if the broker leads one of its partitions. The shares are computed again when a leader
 or a config changes. Internal topics have no share: they are rejected only if they have a threshold of their
@@ -38,12 +39,12 @@ from proxy.quota.limits.resources import (
 from proxy.quota.limits.topic_limits import internal, topic_limit
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
-from proxy.quota.not_appended import not_appended
+from proxy.quota.not_appended import appended_items, not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.usage import REST
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.views import Item, RequestView, ResponseView
+from proxy.wire.views import UNCHARGED, Item, RequestView, ResponseView
 
 API_KEYS: Final = (PRODUCE,)
 TOTAL: Final = TOTAL_BYTES_IN_THRESHOLD.name
@@ -118,7 +119,8 @@ class BrokerBytesIn(Quota):
 
     def give_back_request(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
         for item in items:
-            self._take_back(item, now)
+            if item.error_code != UNCHARGED:
+                self._take_back(item, now)
 
     def _record(self, items: list[Item], now: float) -> None:
         """Count the records by topic: a message has the partitions of a topic side by side."""
@@ -126,6 +128,8 @@ class BrokerBytesIn(Quota):
         size: native = 0
         topic = ""
         for item in items:
+            if item.error_code == UNCHARGED:
+                continue
             if item.topic is not topic and item.topic != topic:
                 self._record_topic(topic, size, now)
                 topic = item.topic
@@ -145,12 +149,15 @@ class BrokerBytesIn(Quota):
         if response.items:  # only partitions with an error
             for item, error_code in not_appended(request, response):
                 self._give_back(item, error_code, now)
+        if request.uncharged:
+            self._record(appended_items(request, response), now)
         return ALLOW
 
     def _give_back(self, item: Item, error_code: int, now: float) -> None:
         self.error_bytes += item.size
         self._count_error(item, error_code)
-        self._take_back(item, now)
+        if item.error_code != UNCHARGED:
+            self._take_back(item, now)
 
     def _take_back(self, item: Item, now: float) -> None:
         self._total.record(float(-item.size), now)

@@ -91,6 +91,11 @@ class Bucket:
         self.partition: Final = partition
 
     @property
+    def rule(self) -> RateRule:
+        """How it limits."""
+        return self._rule
+
+    @property
     def tokens(self) -> TokenBucket | None:
         """The tokens, if they limit."""
         limiter = self._limiter
@@ -170,6 +175,15 @@ class Bucket:
                 # No connection has this debt, so it gets a part of the limit as if a connection had it.
                 self._fair_share = FairShare(now)
                 self._fair_share.owe(Identity(self.user, self.client_id, self.ip), debt, self.limit, now)
+
+    def begin_with_rest(self, other: "Bucket", now: float) -> None:
+        """Begin with what another bucket of the same limit has left. Its debt is not owed."""
+        for at, value in other._rate().uses():
+            self._sampled.record(value, at)
+        tokens = self.tokens
+        left = other.tokens
+        if tokens is not None and left is not None:
+            tokens.record(tokens.burst - max(left.measure(now), 0.0), now)
 
     def record(self, value: float, now: float, who: Identity | None = None) -> float:
         """Count a use; return how many seconds the client must wait, 0.0 within the limit.

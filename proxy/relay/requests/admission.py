@@ -37,7 +37,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.requests.buffer import RequestBuffer
 from proxy.relay.requests.charges import RequestCharges
 from proxy.relay.requests.cut_through import RequestCutThrough
-from proxy.relay.requests.debt_wait import DebtWait
+from proxy.relay.requests.debt_wait import DebtWait, behind_event
 from proxy.relay.requests.forwarder import RequestForwarder
 from proxy.relay.requests.parser import RequestParser
 from proxy.relay.requests.produce_gate import ProduceGate
@@ -118,7 +118,9 @@ class RequestAdmission:
 
     @property
     def awaits_response(self) -> bool:
-        """Whether a fetch that has waited for a response can continue, so that wake() is due."""
+        """Whether a request that has waited for a response may continue, so that wake() is due."""
+        if self._debt_wait is not None:
+            return self._debt_wait.awaits_response
         return self._mode.now == FETCH_WAITING and self._fetch_gate.awaits_response
 
     @property
@@ -161,7 +163,7 @@ class RequestAdmission:
                 self._close_if_due(now)
                 return
         verdict = self._charges.admit(exchange, view, now)
-        if verdict.ahead_seconds > 0.0:
+        if verdict.ahead_seconds > 0.0 or behind_event(view, self._in_flight):
             self._wait_for_debt(WaitingProduce(frame, exchange, reader, view), verdict, now)
             return
         fetches = view.api_key == FETCH or view.api_key == SHARE_FETCH
@@ -186,6 +188,8 @@ class RequestAdmission:
             self.produce_gate.await_silently(frame, exchange, view, self._parser.body_at)  # may change acks
         if view.acks != 0:
             self._in_flight.add(exchange)
+            if view.uncharged:
+                self._in_flight.await_append(exchange)
         else:
             self._in_flight.count_throttle(exchange)
         self._forward(frame, exchange, reader, view, now)
@@ -232,15 +236,18 @@ class RequestAdmission:
     def _charge_part(self, part: Frame, view: RequestView, now: float) -> None:
         """Take the steps after the names."""
         verdict = self._cut_through.charge(view, now)
-        if verdict.ahead_seconds > 0.0:
+        if verdict.ahead_seconds > 0.0 or behind_event(view, self._in_flight):
             self._wait_for_debt(self._waiting_part(part, view), verdict, now)
         else:
             self._forward_part(part.complete, now)
 
     def _forward_part(self, complete: bool, now: float) -> None:
         """Forward the bytes that may leave; `complete`: the last part has arrived."""
+        exchange = self._cut_through.cut.exchange
         self._cut_through.forward(complete, now)
         if complete:
+            if exchange.request is not None and exchange.request.uncharged:
+                self._in_flight.await_append(exchange)
             self._mode.change(READING)
 
     def _waiting_part(self, part: Frame, view: RequestView) -> WaitingProduce:
@@ -297,7 +304,7 @@ class RequestAdmission:
 
     def _wait_for_debt(self, produce: WaitingProduce, verdict: Verdict, now: float) -> None:
         self._mode.change(PRODUCE_WAITING)
-        self._debt_wait = DebtWait(produce, verdict, now)
+        self._debt_wait = DebtWait(produce, verdict, self._in_flight, now)
 
     def _end_wait_for_debt(self, produce: WaitingProduce, now: float) -> None:
         """Forward the request that has waited, or the rest of it."""

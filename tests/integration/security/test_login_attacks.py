@@ -7,7 +7,8 @@ import base64
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any, Final
@@ -23,7 +24,7 @@ from tests.support.kafka.sasl_client import authenticate, bearer, log_in, scram,
 from tests.support.kafka.secured_kafka import BARE, PASSWORDS, token
 from tests.support.kafka.topics import make_topic
 from tests.support.messages.kio_messages import framed, request_frame, request_type
-from tests.support.messages.requests import batch, produce
+from tests.support.messages.requests import batch, fetch, produce
 from tests.support.process.proxy_process import ProxyProcess
 from tests.support.waiting import wait_until
 
@@ -217,6 +218,25 @@ def test_a_request_for_which_a_broker_closes_costs_its_writers_nothing(
         response = writes(victim, VICTIM, RATE // 4)
     assert error_of(response) is ErrorCode.none
     assert response.throttle_time.total_seconds() == 0
+
+
+def test_records_behind_a_fetch_that_waits_cost_a_topic_s_writers_nothing(
+    front: Front, client_id: str
+) -> None:
+    """The broker would reject them only when the Fetch has got its records, or after a minute."""
+    with ExitStack() as connections:
+        for _ in range(3):
+            client = connections.enter_context(RawClient(front.strict, client_id))
+            log_in(client, "PLAIN", [f"\0{ATTACKER}\0{PASSWORDS[ATTACKER]}".encode()])
+            client.send(replace(fetch(topic_of(ATTACKER)), max_wait=timedelta(minutes=1), min_bytes=1 << 30))
+            client.send(produce(topic_of(VICTIM), records(3 * TOPIC_RATE)))
+        wait_until(lambda: front.spent(ATTACKER, client_id) > 9 * TOPIC_RATE, "the proxy's reading them")
+        victim = connections.enter_context(RawClient(front.strict, client_id))
+        log_in(victim, "PLAIN", [f"\0{VICTIM}\0{PASSWORDS[VICTIM]}".encode()])
+        for _ in range(2):
+            response = writes(victim, VICTIM, RATE // 4)
+            assert error_of(response) is ErrorCode.none
+            assert response.throttle_time.total_seconds() == 0
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,7 @@ from tests.support.stories.playbook import EVERYONE, START, Playbook, Quotas, dr
 MIB = 1 << 20
 IN, OUT = PRODUCER_BYTE_RATE.name, CONSUMER_BYTE_RATE.name
 THOUSAND = Resources({TOPIC: {IN: "1000", OUT: "1000"}})
+PRODUCERS_THOUSAND = Resources({TOPIC: {IN: "1000"}})
 TOPIC_ID = uuid.UUID(int=7)
 
 
@@ -208,52 +209,113 @@ def test_what_the_broker_does_not_append_leaves_the_limit_to_others(error_code: 
     response = rejected(error_code)
     first = Playbook(mallory).client(producing([50_000])).to_broker(producing([50_000]))
     first.broker(response)
-    Playbook(alice).client(producing([900])).to_broker(producing([900])).unmuted()
+    story = Playbook(alice).client(producing([900])).to_broker(producing([900]))
+    story.broker(APPENDED).to_client(APPENDED).unmuted()
 
 
 LARGE = producing([500_000])
 LARGER = producing([2 << 20])
 SMALL = producing([900])
+TINY = producing([50])
+APPENDED = produced(1, version=9)
+DENIED = rejected(ErrorCode.topic_authorization_failed)
 
 
 def connected(limits: QuotaEngine, name: str) -> Playbook:
     return Playbook(drive(limits, Ports(), Traffic(), principal=name))
 
 
+def writer(limits: QuotaEngine, name: str) -> Playbook:
+    """A connection of a user who has written to the topic."""
+    return connected(limits, name).client(TINY).to_broker(TINY).broker(APPENDED).to_client(APPENDED).unmuted()
+
+
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])
 @pytest.mark.parametrize("large", [LARGE, LARGER])
-def test_requests_that_will_be_rejected_again_let_nobody_wait(algorithm: str, large: bytes) -> None:
-    """Eight connections of a client without the right to write, whose requests are in flight."""
+@pytest.mark.parametrize("fails_first", [True, False])
+def test_requests_that_may_be_rejected_let_nobody_wait(
+    algorithm: str, large: bytes, fails_first: bool
+) -> None:
+    """Connections of users without the right to write, whose requests are in flight for as long as they
+    like.
+    """
     limits = engine({}, algorithm, resources=THOUSAND)
-    denied = rejected(ErrorCode.topic_authorization_failed)
-    connected(limits, "mallory").client(LARGE).to_broker(LARGE).broker(denied)
-    attackers = [connected(limits, "mallory").client(large).to_broker(large) for _ in range(8)]
-    alice = connected(limits, "alice").client(SMALL).to_broker(SMALL).unmuted()
+    alice = writer(limits, "alice")
+    attackers = []
+    for number in range(8):
+        if fails_first:
+            connected(limits, f"mallory-{number}").client(TINY).broker(DENIED)
+        attackers.append(connected(limits, f"mallory-{number}").client(large).to_broker(large))
+        # Further requests wait for the user's own, on this connection and on others.
+        attackers[-1].client(large).to_broker()
+        connected(limits, f"mallory-{number}").client(large).to_broker()
+    alice.client(SMALL).to_broker(SMALL).unmuted()
+    alice.broker(APPENDED).to_client(APPENDED).unmuted()
+    new = connected(limits, "bob").client(TINY).to_broker(TINY)
+    new.broker(APPENDED).to_client(APPENDED).unmuted()
     for each in attackers:
-        each.broker(denied).unmuted()
-    alice.broker(produced(1, version=9)).to_client(produced(1, version=9)).unmuted()
+        each.broker(DENIED)
     # What has been taken back was not charged, so the limit is as before.
-    connected(limits, "alice").client(SMALL)
-    assert live_buckets(limits)[0].used == 1800
+    assert live_buckets(limits)[0].used == 50 + 900 + 50
+
+
+@pytest.mark.parametrize("action", ["throttle", "reject"])
+def test_a_writer_s_first_records_are_limited_before_they_are_charged(action: str) -> None:
+    """A client that does not read its responses gets no more on credit."""
+    limits = engine({}, resources=Resources({TOPIC: {IN: "1000", f"{IN}.action": action}}))
+    first = connected(limits, "alice").client(LARGE + LARGE).to_broker(LARGE)
+    others = [connected(limits, "alice").client(LARGE).to_broker() for _ in range(3)]
+    for each in [first, *others]:
+        each.at(120.0).to_broker()
+    assert live_buckets(limits)[0].used == 0
+
+
+@pytest.mark.parametrize("large", [producing([500]), LARGER])
+def test_records_that_may_be_rejected_do_not_wait_at_the_broker(large: bytes) -> None:
+    """A broker does not read them while a Fetch in front of them waits for records."""
+    limits = engine({}, resources=PRODUCERS_THOUSAND)
+    long_poll = fetch(2)
+    known = writer(limits, "bob")
+    story = connected(limits, "alice").client(long_poll + large + TINY).to_broker(long_poll)
+    story.at(60.0).to_broker()
+    story.broker(fetched(2)).to_broker(large).broker(APPENDED)
+    assert live_buckets(limits)[0].used > 499
+    known.client(long_poll + TINY).to_broker(long_poll + TINY)
+
+
+def test_records_that_waited_behind_a_fetch_are_dropped_with_their_connection() -> None:
+    limits = engine({}, resources=PRODUCERS_THOUSAND)
+    story = connected(limits, "alice").client(fetch(2) + SMALL).to_broker(fetch(2))
+    assert story.relay.waits_for_debt
+    story.relay.end()
+    connected(limits, "alice").client(SMALL).to_broker(SMALL)
 
 
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])
 @pytest.mark.parametrize("size", [20_000, 2 << 20])
-def test_what_is_appended_after_all_is_charged_and_then_as_before(algorithm: str, size: int) -> None:
+@pytest.mark.parametrize("fails_first", [True, False])
+def test_what_is_appended_after_all_is_charged_and_then_as_before(
+    algorithm: str, size: int, fails_first: bool
+) -> None:
     limits = engine({}, algorithm, resources=THOUSAND)
     large = producing([size])
-    failing = rejected(ErrorCode.not_leader_or_follower)
-    connected(limits, "alice").client(large).to_broker(large).broker(failing)
-    story = connected(limits, "alice").client(large).to_broker(large).unmuted()
-    story.broker(produced(1, version=9))
+    if fails_first:
+        failing = rejected(ErrorCode.not_leader_or_follower)
+        connected(limits, "alice").client(large).to_broker(large).broker(failing)
+    story = connected(limits, "alice").client(large + TINY).to_broker(large)
+    assert live_buckets(limits)[0].used == 0
+    story.broker(APPENDED).to_broker()
     [bucket] = live_buckets(limits)
     assert bucket.used == size
-    assert bucket.wait(START) > 5.0
+    owed = bucket.wait(START)
+    assert owed > 5.0
     # The response announces the wait, and a new connection waits, too.
     told = read_frame(response_type(0, 9), b"".join(story.relay.take_to_client()))
     assert told.throttle_time.total_seconds() > 5.0
     connected(limits, "alice").client(SMALL).to_broker()
     assert bucket.used == size + 900
+    # The connection pays all of it, however often the wait is reviewed.
+    story.at(owed - 1.0).to_broker()
 
 
 @pytest.mark.parametrize("algorithm", [PACE, WINDOW])

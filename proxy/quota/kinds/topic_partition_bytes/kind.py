@@ -6,8 +6,9 @@
 
 The quotas are configs of topics; each partition of the topic has the rate as its own limit.
 producer.byte.rate charges a partition's record batches in a Produce request when it is read, and takes this
-back if the broker does not append them. consumer.byte.rate charges those in the response to a consumer's
-Fetch and to ShareFetch. The actions of a topic:
+back if the broker does not append them; those of a user who has not written to the topic lately are charged
+when the broker has appended them (proxy.quota.known_writers). consumer.byte.rate charges those in the
+response to a consumer's Fetch and to ShareFetch. The actions of a topic:
 
     throttle   The client waits for the partition with the longest wait. Client quotas apply too: the longest
                wait of all counts. A consumer's fetch is forwarded only when the partitions of which the
@@ -29,6 +30,7 @@ from mypy_extensions import i64 as native
 from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.fetch_grant import FetchGrant
 from proxy.quota.identity import Identity
+from proxy.quota.kinds.topic_partition_bytes.advance_buckets import AdvanceBuckets
 from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
 from proxy.quota.kinds.topic_partition_bytes.consumed_lately import ConsumedLately, Consumer
 from proxy.quota.kinds.topic_partition_bytes.omitting_plans import OmittingPlans, charge_omittable
@@ -49,12 +51,12 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.fetch_tokens import LEAST_FETCH_SECONDS, free
 from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import byte_rate_rule
-from proxy.quota.not_appended import not_appended
+from proxy.quota.not_appended import appended_items, not_appended
 from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
-from proxy.wire.error_codes import appended, not_writable
-from proxy.wire.views import UNCHARGED, Item, RequestView, ResponseView, partition_key
+from proxy.wire.error_codes import not_writable
+from proxy.wire.views import UNCHARGED, Item, RequestView, ResponseView
 
 API_KEYS: Final = (PRODUCE, FETCH, SHARE_FETCH)
 
@@ -110,6 +112,7 @@ class TopicPartitionBytes(Quota):
         self._omitting: Final = OmittingPlans(self._consumed, whole_topics=whole)
         self._produced_by_source: Final = SourcedPartitions("producer_byte_rate")
         self._consumed_by_source: Final = SourcedPartitions("consumer_byte_rate")
+        self._advances: Final = AdvanceBuckets()
         self._lately: Final = ConsumedLately()
         self.configure(limits, 0.0)
 
@@ -118,7 +121,7 @@ class TopicPartitionBytes(Quota):
             verdict = self._produce(request.items, who, now)
             if not self._produced_by_source.any:
                 return verdict
-            return combine(verdict, _use(self._produced_by_source, request.items, who, now))
+            return combine(verdict, self._use(request.items, who, now))
         return ALLOW
 
     def limit_fetch(self, request: RequestView, who: Identity, grant: FetchGrant, now: float) -> None:
@@ -185,22 +188,27 @@ class TopicPartitionBytes(Quota):
 
     def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
         if request.api_key == PRODUCE:
-            verdict = self._produce(items, who, now)
-            return combine(verdict, _use(self._produced_by_source, items, who, now))
+            return combine(self._produce(items, who, now), self._use(items, who, now))
         if request.replica_id >= 0:
             return ALLOW
         return self._consume(request.api_key, items, who, now)
 
     def give_back_request(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
         for item in items:
-            if item.size == 0 or not item.topic or item.error_code == UNCHARGED:
+            if item.size == 0 or not item.topic:
                 continue
             limited = self._produced.find(item.topic, item.partition, now)
             if limited is not None:
-                limited.bucket.give_back(float(item.size), now, who)
+                self._give_back(limited.bucket, item, who, now)
             bucket = self._produced_by_source.find(item, who, now)
             if bucket is not None:
-                bucket.give_back(float(item.size), now, who)
+                self._give_back(bucket, item, who, now)
+
+    def _give_back(self, bucket: Bucket, item: Item, who: Identity, now: float) -> None:
+        if item.error_code == UNCHARGED:
+            self._advances.give_back(bucket, item.size, who, now)
+        else:
+            bucket.give_back(float(item.size), now, who)
 
     def _give_back_rejected(
         self, request: RequestView, response: ResponseView, who: Identity, now: float
@@ -211,25 +219,22 @@ class TopicPartitionBytes(Quota):
         for item, error_code in not_appended(request, response):
             if item.size == 0 or not item.topic:
                 continue
+            if item.error_code == UNCHARGED:
+                limited = self._produced.find(item.topic, item.partition, now)
+                if limited is not None:
+                    self._advances.give_back(limited.bucket, item.size, who, now)
             writable = not not_writable(error_code)
-            size = _charged_size(item)
-            self._produced.give_back(item.topic, item.partition, size, now, who, writable)
+            self._produced.give_back(item.topic, item.partition, _charged_size(item), now, who, writable)
             bucket = self._produced_by_source.find(item, who, now)
             if bucket is not None:
-                bucket.give_back(float(size), now, who)
+                self._give_back(bucket, item, who, now)
 
     def _charge_appended(
         self, request: RequestView, response: ResponseView, who: Identity, now: float
     ) -> Verdict:
         """Charge what was not charged before, and has been appended."""
-        failed = {partition_key(result) for result in response.items if not appended(result.error_code)}
-        items = [
-            Item(item.topic, item.topic_id, item.partition, item.size)
-            for item in (request.sent if request.sent else request.items)
-            if item.error_code == UNCHARGED and partition_key(item) not in failed
-        ]
-        verdict = self._produce(items, who, now)
-        return combine(verdict, _use(self._produced_by_source, items, who, now))
+        items = appended_items(request, response)
+        return combine(self._produce(items, who, now), self._use(items, who, now))
 
     def _produce(self, items: list[Item], who: Identity, now: float) -> Verdict:
         verdict = ALLOW
@@ -245,6 +250,27 @@ class TopicPartitionBytes(Quota):
                 verdict = combine(
                     verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds)
                 )
+            if item.error_code == UNCHARGED:
+                verdict = combine(verdict, self._advances.charge(bucket, item.size, who, now))
+        return verdict
+
+    def _use(self, items: list[Item], who: Identity, now: float) -> Verdict:
+        """Charge the limits of the source; the longest wait counts."""
+        sourced = self._produced_by_source
+        if not sourced.any:
+            return ALLOW
+        verdict = ALLOW
+        for item in items:
+            bucket = sourced.find(item, who, now) if item.size > 0 and item.topic else None
+            if bucket is None:
+                continue
+            seconds = bucket.record(float(_charged_size(item)), now, who)
+            if seconds > 0.0:
+                verdict = combine(
+                    verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds)
+                )
+            if item.error_code == UNCHARGED:
+                verdict = combine(verdict, self._advances.charge(bucket, item.size, who, now))
         return verdict
 
     def _consume(self, api_key: int, items: list[Item], who: Identity, now: float) -> Verdict:
@@ -329,22 +355,8 @@ class TopicPartitionBytes(Quota):
         self._consumed.forget_idle(now)
         self._produced_by_source.forget_idle(now)
         self._consumed_by_source.forget_idle(now)
+        self._advances.forget_idle(now)
         self._lately.forget(now)
-
-
-def _use(sourced: SourcedPartitions, items: list[Item], who: Identity, now: float) -> Verdict:
-    """Charge the limits of the source; the longest wait counts."""
-    if not sourced.any:
-        return ALLOW
-    verdict = ALLOW
-    for item in items:
-        bucket = sourced.find(item, who, now) if item.size > 0 and item.topic else None
-        if bucket is None:
-            continue
-        seconds = bucket.record(float(_charged_size(item)), now, who)
-        if seconds > 0.0:
-            verdict = combine(verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds))
-    return verdict
 
 
 def _charged_size(item: Item) -> native:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from proxy.quota.not_appended import not_appended
+from proxy.quota.not_appended import appended_items, not_appended
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
-from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, TOPIC_AUTHORIZATION_FAILED
-from proxy.wire.views import Item, RequestView, ResponseView
+from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED
+from proxy.wire.views import UNCHARGED, Item, RequestView, ResponseView
 
 ITEMS = [Item("a", NO_ID, 0, 10), Item("a", NO_ID, 1, 20), Item("", b"b" * 16, 0, 30)]
 
@@ -56,3 +56,19 @@ def test_a_partition_that_was_not_sent_is_skipped() -> None:
     answered = response(0, 0, 0)
     answered.add(Item("c", NO_ID, 0, 0, b"", NOT_ENOUGH_REPLICAS))
     assert not_appended(request(sent=False), answered) == []
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_items_that_are_to_be_charged_are_those_in_the_log(sent: bool) -> None:
+    asked = request(sent=sent)
+    items = [Item("a", NO_ID, partition, partition, b"", UNCHARGED) for partition in range(3)]
+    items[0].error_code = 0
+    items.append(Item("b", NO_ID, 0, 4, b"", UNCHARGED))
+    asked.sent, asked.items = (items, []) if sent else ([], items)
+    answered = response(0, 0, 0)
+    answered.items = [Item("a", NO_ID, 1, 0, b"", REQUEST_TIMED_OUT), Item("b", NO_ID, 0, 0, b"", -1)]
+    found = appended_items(asked, answered)
+    assert [(item.topic, item.partition, item.size, item.error_code) for item in found] == [
+        ("a", 1, 1, 0),
+        ("a", 2, 2, 0),
+    ]

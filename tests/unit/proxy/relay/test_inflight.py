@@ -228,3 +228,15 @@ def test_each_partition_of_a_local_response_costs_request_time() -> None:
         order.answer(exchange, RequestView(PRODUCE, 9, number, "c", 100), partitions, START)
     (bucket,) = live_buckets(limits)
     assert bucket.used == pytest.approx(100.0 * (2 * LOCAL_SECONDS + 1000 * LOCAL_PARTITION_SECONDS))
+
+
+def test_no_request_is_read_until_it_is_known_whether_records_are_appended() -> None:
+    order = in_flight()
+    first, second = brokers(1), brokers(2)
+    order.add(first)
+    order.add(second)
+    order.await_append(second)
+    for number in (1, 2):
+        assert order.awaiting_response
+        order.take_response(number)
+    assert not order.awaiting_response

@@ -20,7 +20,7 @@ from proxy.quota.usage import REST
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
-from proxy.wire.views import Item, RequestView, ResponseView
+from proxy.wire.views import UNCHARGED, Item, RequestView, ResponseView
 from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
@@ -158,6 +158,23 @@ def test_what_a_large_request_had_is_taken_back() -> None:
     made.charge(request, response, WHO, 0.0)
     assert made.live()[0].measure(TICK) == 0
     assert made.error_bytes == 5000
+
+
+def test_what_a_user_without_rights_may_have_sent_counts_when_it_is_appended() -> None:
+    made = quota()
+    request = RequestView(PRODUCE, 9, 1, "c", 10_000)
+    request.items = items(a=5000, b=2500)
+    for item in request.items:
+        item.error_code = UNCHARGED
+    request.uncharged = True
+    assert made.admit(request, WHO, 0.0) is ALLOW
+    made.give_back_request(request, request.items, WHO, 0.0)
+    assert [bucket.used for bucket in made.live()] == [0, 0, 0, 0]
+    response = ResponseView(9, True, 100)
+    response.items = [Item("b", NO_ID, 0, 0, error_code=29)]
+    assert made.charge(request, response, WHO, 0.0) is ALLOW
+    assert [bucket.used for bucket in made.live()] == [5000, 5000, 0, 0]
+    assert made.error_bytes == 2500
 
 
 def test_errors_are_counted_by_topic_and_code_within_bounds() -> None:

@@ -5,6 +5,7 @@ import pytest
 from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.engines import ALL_BROKERS, QuotaEngines
+from proxy.quota.identity import ANONYMOUS, Identity
 from proxy.quota.kinds import topic_bytes, topic_partition_bytes
 from proxy.quota.limits.config_keys import (
     CONSUMER_BYTE_RATE,
@@ -27,8 +28,9 @@ from proxy.wire.fetch_rewrite import Watermarks
 from proxy.wire.views import RequestView
 from tests.support.present import present
 from tests.support.stories.buckets import live_by_node
-from tests.support.stories.partition_quota import WHO, charge, items, produce
+from tests.support.stories.partition_quota import charge, items, produce
 
+WHO = Identity(ANONYMOUS, "c", "127.0.0.1")
 IN, OUT = TOPIC_PRODUCER_BYTE_RATE.name, TOPIC_CONSUMER_BYTE_RATE.name
 BOTH = {"orders": {IN: "1000", OUT: "1000"}}
 OMITTING = {"orders": {OUT: "1000", TOPIC_CONSUMER_BYTE_RATE_ACTION.name: OMIT}}

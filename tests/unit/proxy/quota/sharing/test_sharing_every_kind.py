@@ -27,7 +27,7 @@ from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
 from proxy.quota.measure.debt import Debt
 from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
-from proxy.quota.verdict import ALLOW, Verdict
+from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.api_keys import API_VERSIONS, CREATE_TOPICS, FETCH, PRODUCE
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.views import RequestView, ResponseView
@@ -53,7 +53,10 @@ Use = Callable[[QuotaEngines, Identity, int, float], tuple[float, Verdict]]
 def produce(engines: QuotaEngines, who: Identity, node_id: int, now: float) -> tuple[float, Verdict]:
     request = RequestView(PRODUCE, 9, 1, who.client_id, BYTES)
     request.items = items(BYTES, topic=TOPIC)
-    return 1.0, engines.engine(node_id, now).admit(request, who, now)
+    engine = engines.engine(node_id, now)
+    admitted = engine.admit(request, who, now)
+    appended = engine.charge(request, ResponseView(9, True, 100), who, now)
+    return 1.0, combine(admitted, appended)
 
 
 def fetch(engines: QuotaEngines, who: Identity, node_id: int, now: float) -> tuple[float, Verdict]:

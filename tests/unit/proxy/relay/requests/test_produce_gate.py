@@ -5,7 +5,7 @@ tests/relay/produce/test_rejecting.py has the stories of a whole connection.
 
 import pytest
 
-from proxy.quota.identity import Identity
+from proxy.quota.identity import ANONYMOUS, Identity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import PRODUCE_REJECTED
@@ -39,7 +39,7 @@ class Side:
         self.output = RelayOutput()
         self.in_flight = InFlight(self.engine, self.traffic, self.output)
         self.gate = ProduceGate(self.engine, self.in_flight, IdBudget(TopicNames()))
-        self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
+        self.client = new_client(Identity(ANONYMOUS, "c", "127.0.0.1"), b"c", self.traffic, 0)
 
     def reject(self, sizes: dict[str, list[int]], acks: int = -1) -> tuple[bool, RequestView]:
         """Offer a request; whether nothing is left of it, and its view."""
