@@ -1,8 +1,10 @@
-"""TLS 1.3 records of a hostile client: KeyUpdate messages, and records of any size.
+"""Records of hostile clients: KeyUpdate messages and records of any size (TLS 1.3), renegotiations (TLS 1.2).
 
-Python's ssl sends neither. The keys come from the client's key log (RFC 8446, section 7.3).
+Python's ssl sends none of them. The keys come from the client's key log (RFC 8446, section 7.3; RFC 5246,
+section 6.3).
 """
 
+import hmac
 import socket
 import ssl
 from contextlib import suppress
@@ -73,3 +75,60 @@ class HostileClient:
         named = b"tls13 " + label
         info = length.to_bytes(2, "big") + bytes([len(named)]) + named + b"\0"
         return HKDFExpand(SHA384(), length, info).derive(self._secret)
+
+
+class RenegotiatingClient:
+    """A client of TLS 1.2 that asks for further handshakes on its connection."""
+
+    def __init__(self, ca: str, folder: Path, host: str = "localhost") -> None:
+        self._log: Final = folder / f"keys-{id(self)}.log"
+        context = ssl.create_default_context(cafile=ca)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256")
+        context.keylog_filename = str(self._log)
+        self.received: Final = ssl.MemoryBIO()
+        self._sent: Final = ssl.MemoryBIO()
+        self.ssl: Final = context.wrap_bio(self.received, self._sent, server_hostname=host)
+        self._hello = b""
+        self._key = b""
+        self._iv = b""
+        self._sequence = 1  # the client's Finished was the first encrypted record
+
+    def connect(self, plain: socket.socket) -> None:
+        """Shake hands over a socket."""
+        from_server = b""
+        while not self._key:
+            with suppress(ssl.SSLWantReadError):
+                self.ssl.do_handshake()
+                self._derive(from_server[11:43])
+            sent = self._sent.read()
+            self._hello = self._hello or sent[5:]
+            plain.sendall(sent)
+            if not self._key:
+                some = plain.recv(1 << 16)
+                from_server += some
+                self.received.write(some)
+
+    def _derive(self, server_random: bytes) -> None:
+        words = self._log.read_text().split()
+        at = words.index("CLIENT_RANDOM")
+        client_random, secret = (bytes.fromhex(word) for word in words[at + 1 : at + 3])
+        seed = b"key expansion" + server_random + client_random
+        block, chain = b"", seed
+        while len(block) < 40:
+            chain = hmac.digest(secret, chain, "sha256")
+            block += hmac.digest(secret, chain + seed, "sha256")
+        self._key, self._iv = block[:16], block[32:36]
+
+    def renegotiation(self) -> bytes:
+        """The record that asks for another handshake."""
+        return self.record(self._hello, HANDSHAKE)
+
+    def record(self, content: bytes, content_type: int = DATA) -> bytes:
+        """The next record."""
+        number = self._sequence.to_bytes(8, "big")
+        self._sequence += 1
+        header = bytes([content_type]) + b"\x03\x03"
+        authenticated = number + header + len(content).to_bytes(2, "big")
+        sealed = number + AESGCM(self._key).encrypt(self._iv + number, content, authenticated)
+        return header + len(sealed).to_bytes(2, "big") + sealed

@@ -25,7 +25,7 @@ from proxy.server.listener.accept.tls_opener import TlsOpener
 from proxy.tasks import Tasks
 from tests.support.messages.kio_messages import framed, request_frame, request_type
 from tests.support.process.certificates import Authority
-from tests.support.process.tls_records import HostileClient
+from tests.support.process.tls_records import DATA, HostileClient, RenegotiatingClient
 from tests.support.stories.relays import unlimited_relay
 
 OWN: int = 49
@@ -208,6 +208,43 @@ def test_a_flood_of_records(
         assert (found, gateway.ended_with) == (b"", [CLIENT_PROTOCOL_ERROR])
     else:
         assert (found, gateway.ended_with) == (LOCAL_RESPONSE * 20, [CLIENT_CLOSED])
+
+
+def record_types(data: bytes) -> list[int]:
+    """The types of the TLS records that have arrived."""
+    types = []
+    while data:
+        types.append(data[0])
+        data = data[5 + int.from_bytes(data[3:5], "big") :]
+    return types
+
+
+@pytest.mark.parametrize("count", [10, 300])
+def test_renegotiations(
+    loop: asyncio.AbstractEventLoop, authority: Authority, tmp_path: Path, count: int
+) -> None:
+    """Each gets an alert and no handshake. The client is served, unless there are many."""
+    hostile = RenegotiatingClient(authority.ca, tmp_path)
+
+    def attack(port: int) -> list[int]:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+            hostile.connect(plain)
+            plain.sendall(b"".join(hostile.renegotiation() for _ in range(count)) + hostile.record(REQUEST))
+            received = b""
+            with contextlib.suppress(ConnectionError):
+                while DATA not in record_types(received) and (some := plain.recv(1 << 16)):
+                    received += some
+            return record_types(received)
+
+    gateway = Gateway()
+    types = run(loop, gateway, authority, attack)
+    served = [CLIENT_CLOSED] if count == 10 else [CLIENT_PROTOCOL_ERROR]
+    assert (gateway.ended_with, gateway.requests) == (served, 1 if count == 10 else 0)
+    if count == 10:
+        assert types == [ALERT] * count + [DATA]
+    else:
+        assert len(types) < 100
+        assert set(types) <= {ALERT}
 
 
 @pytest.mark.parametrize("together", [1, 300])
