@@ -118,7 +118,7 @@ test-compiled: rings ## Run those tests that exercise the rings on the compiled 
 test-pipeline: kafka copy-sources pipeline-copy ## Run the pipeline's tests, on Spark
 
 pipeline-copy: PRIORITY := $(LONGEST)
-pipeline-copy: kafka
+pipeline-copy: kafka spark
 	$(IN_COPY) pytest tests/pipeline -m "not timed"
 
 integration: integration-untimed integration-timed ## Run the tests on a real Kafka
@@ -231,7 +231,7 @@ $(INSTALLED): pyproject.toml setup.py
 	@rm -f $(BUILT)-* $(FETCHED)
 	@touch $@
 
-# The first job that needs the packages would fetch them, too: in `make test`, a test of the pipeline.
+# The first job that needs the packages would fetch them, too, but a test would have to wait for the network.
 $(FETCHED): $(INSTALLED)
 	@echo "Fetching Spark's Kafka source from Maven Central"
 	@$(PYTHON) -m pipeline.spark.session >$(VENV)/spark.log 2>&1 || { cat $(VENV)/spark.log >&2; exit 1; }
