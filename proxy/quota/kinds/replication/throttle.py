@@ -61,6 +61,8 @@ class Throttle:
         self._rate = SimpleRate(KAFKA_WINDOW.samples, KAFKA_WINDOW.seconds)
         self._in_sync_rate = SimpleRate(KAFKA_WINDOW.samples, KAFKA_WINDOW.seconds)
         self._burst_seconds = 0.0
+        self._reserved = 0.0
+        """The bytes that are granted and have not come."""
 
     @property
     def limit(self) -> float:
@@ -133,11 +135,12 @@ class Throttle:
 
     def has_spare(self, ahead: int, now: float) -> bool:
         """Whether those that fetch use less than the limit: a quarter of the burst is left, and a step for
-        each of the connections `ahead`. Half of the burst is always enough.
+        each of the connections `ahead`. Half of the burst is always enough. Reserved bytes count as left: a
+        replica that starts reserves what it may bring, and may have far less.
         """
         tokens = self._tokens()
         least = min(self._burst * 0.25 + self.for_others(ahead), self._burst * 0.5)
-        return tokens is not None and self._burst > 0.0 and tokens.measure(now) >= least
+        return tokens is not None and self._burst > 0.0 and tokens.measure(now) + self._reserved >= least
 
     def lacks(self, size: float, ahead: int, now: float) -> bool:
         """Whether the tokens are too few for a size, if a step is left for each of the connections `ahead`.
@@ -176,6 +179,7 @@ class Throttle:
     def reserve(self, size: float, now: float) -> None:
         """Reserve granted bytes; a negative size releases them."""
         self.bucket.used += size
+        self._reserved += size
         tokens = self._tokens()
         if tokens is not None:
             tokens.record(size, now)

@@ -20,7 +20,7 @@ class Session:
     def __init__(self, *new: bool, tokens: float = RATE) -> None:
         self.throttle = Throttle(LEADER, 1)
         self.throttle.configure(RATE, Limits({}), NOW)
-        self.throttle.reserve(RATE - tokens, NOW)
+        self.throttle.record(int(RATE - tokens), False, NOW)
         throttles = [self.throttle]
         self.session = WaitingReplicas()
         self.items = []

@@ -12,7 +12,7 @@ def throttle(role: str, tokens: int) -> Throttle:
     """A throttle with so many tokens left of 1000."""
     made = Throttle(role, 1)
     made.configure(RATE, Limits({}), 0.0)
-    made.reserve(RATE - tokens, 0.0)
+    made.record(int(RATE - tokens), False, 0.0)
     return made
 
 

@@ -56,6 +56,15 @@ def test_there_are_bytes_to_spare_from_a_quarter_of_the_burst_on(ahead: int, lef
     assert one.has_spare(ahead, 0.002)
 
 
+def test_what_is_reserved_is_still_to_spare() -> None:
+    one = throttle()
+    one.reserve(900, 0.0)
+    assert one.has_spare(0, 0.0)
+    one.reserve(-900, 0.0)
+    one.record(900, False, 0.0)
+    assert not one.has_spare(0, 0.0)
+
+
 def test_without_a_burst_there_is_nothing_to_spare() -> None:
     assert not throttle(burst_seconds=0.0).has_spare(0, 10.0)
     assert not throttle(UNLIMITED).has_spare(0, 0.0)
