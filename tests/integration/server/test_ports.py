@@ -1,5 +1,6 @@
 """A port that cannot be opened is reported in the log, in a metric and by the exit status."""
 
+import signal
 import socket
 
 import pytest
@@ -48,6 +49,11 @@ def test_ports_of_a_service_manager_reject_nobody_while_the_proxy_restarts(
     with RawClient(proxy.bootstrap_port) as bootstrap, RawClient(proxy.broker_port(1)) as broker:
         for client in (bootstrap, broker):
             client.send(api_versions())
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            # A restart in the middle of a restart, and a successor that ends at once.
+            proxy.launch()
+            proxy.process.send_signal(number)
+            assert proxy.process.wait(STOP_SECONDS) in (0, -number)
         proxy.start()
         for client in (bootstrap, broker):
             assert client.receive().message.error_code == ErrorCode.none
