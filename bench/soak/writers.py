@@ -2,15 +2,15 @@
 
 import json
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, Protocol
 
-import kafka as kafka_python
-
-from proxy.demo.children import reap
+from proxy.demo.children import Children, reap
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from tests.support.kafka.clients import Confluent
 from tests.support.messages.numbered import number, value
@@ -64,11 +64,27 @@ class Writer(Protocol):
         """Stop sending, and wait until each message is acknowledged or has failed."""
 
 
-class _InThread:
-    """A writer of a Python library, in a thread."""
+def ticks(over: threading.Event) -> Iterator[int]:
+    """Yield the number of each message when it is due, PER_SECOND a second, until `over` is set."""
+    due = time.monotonic()
+    sent = 0
+    while not over.is_set():
+        yield sent
+        sent += 1
+        due += 1 / PER_SECOND
+        over.wait(max(due - time.monotonic(), 0.0))
 
-    def __init__(self) -> None:
-        self.done: Final = Acknowledged()
+
+class LibrdkafkaWriter:
+    """confluent-kafka, idempotent, with its defaults, in a thread."""
+
+    name = "librdkafka"
+    idempotent = True
+
+    def __init__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str) -> None:
+        self.topic = topic
+        self.done = Acknowledged()
+        self._producer: Final = Confluent().producer(bootstrap)
         self._over: Final = threading.Event()
         self._thread: Final = threading.Thread(target=self._run)
 
@@ -80,32 +96,7 @@ class _InThread:
         self._thread.join()
 
     def _run(self) -> None:
-        raise NotImplementedError
-
-    def _ticks(self) -> Iterator[int]:
-        """Yield the number of each message when it is due."""
-        due = time.monotonic()
-        sent = 0
-        while not self._over.is_set():
-            yield sent
-            sent += 1
-            due += 1 / PER_SECOND
-            self._over.wait(max(due - time.monotonic(), 0.0))
-
-
-class LibrdkafkaWriter(_InThread):
-    """confluent-kafka, idempotent, with its defaults."""
-
-    name = "librdkafka"
-    idempotent = True
-
-    def __init__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str) -> None:
-        super().__init__()
-        self.topic = topic
-        self._producer: Final = Confluent().producer(bootstrap)
-
-    def _run(self) -> None:
-        for message in self._ticks():
+        for message in ticks(self._over):
             self._producer.produce(self.topic, value(message), on_delivery=self._delivered)
             self._producer.poll(0)
         left = self._producer.flush(FLUSH_SECONDS)
@@ -119,51 +110,17 @@ class LibrdkafkaWriter(_InThread):
             self.done.add(number(message.value()))
 
 
-class KafkaPythonWriter(_InThread):
-    """kafka-python with acks=all and retries, and not idempotent: a retry may store a message twice."""
+class _InProcess:
+    """A program that prints what kafka-verifiable-producer does, until SIGTERM."""
 
-    name = "kafka-python"
-    idempotent = False
-
-    def __init__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str) -> None:
-        super().__init__()
-        self.topic = topic
-        self._producer: Final = kafka_python.KafkaProducer(
-            bootstrap_servers=bootstrap, acks="all", enable_idempotence=False
-        )
-
-    def _run(self) -> None:
-        for message in self._ticks():
-            sent = self._producer.send(self.topic, value(message))
-            sent.add_callback(lambda _, message=message: self.done.add(message))
-            sent.add_errback(lambda error: self.done.failures.append(repr(error)))
-        self._producer.flush(FLUSH_SECONDS)
-        self._producer.close()
-
-
-class JavaWriter:
-    """Kafka's verifiable producer, idempotent, with the defaults of the Java client.
-
-    The tool disables retries by default.
-    """
-
-    name = "java"
-    idempotent = True
-
-    def __init__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str) -> None:
+    def __init__(self, topic: str, launch: Callable[[], Any]) -> None:
         self.topic = topic
         self.done = Acknowledged()
-        config = kafka.folder / f"{topic}.properties"
-        config.write_text("enable.idempotence=true\nretries=2147483647\n")
-        self._start: Callable[[], Any] = lambda: kafka.start_tool(
-            "kafka-verifiable-producer",
-            *("--bootstrap-server", bootstrap, "--topic", topic, "--acks", "-1"),
-            *("--throughput", str(PER_SECOND), "--command-config", str(config)),
-        )
-        self._thread = threading.Thread(target=self._listen)
+        self._launch: Final = launch
+        self._thread: Final = threading.Thread(target=self._listen)
 
     def start(self) -> None:
-        self._process = self._start()
+        self._process = self._launch()
         self._thread.start()
 
     def stop(self) -> None:
@@ -184,13 +141,43 @@ class JavaWriter:
                 self.done.failures.append(f"{event['exception']}: {event['message']}")
 
 
+class JavaWriter(_InProcess):
+    """Kafka's verifiable producer, idempotent, with the defaults of the Java client.
+
+    The tool disables retries by default.
+    """
+
+    name = "java"
+    idempotent = True
+
+    def __init__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str) -> None:
+        config = kafka.folder / f"{topic}.properties"
+        config.write_text("enable.idempotence=true\nretries=2147483647\n")
+        arguments = (
+            *("--bootstrap-server", bootstrap, "--topic", topic, "--acks", "-1"),
+            *("--throughput", str(PER_SECOND), "--command-config", str(config)),
+        )
+        super().__init__(topic, lambda: kafka.start_tool("kafka-verifiable-producer", *arguments))
+
+
+class KafkaPythonWriter(_InProcess):
+    """kafka-python (plain_writer), not idempotent: a retry may store a message twice."""
+
+    name = "kafka-python"
+    idempotent = False
+
+    def __init__(self, kafka: EmbeddedKafka, bootstrap: str, topic: str) -> None:
+        command = [sys.executable, "-m", "bench.soak.plain_writer", bootstrap, topic]
+        super().__init__(topic, lambda: Children().spawn(command, stdout=subprocess.PIPE))
+
+
 WRITERS: Final[Sequence[Callable[[EmbeddedKafka, str, str], Writer]]] = (
     LibrdkafkaWriter,
     JavaWriter,
     KafkaPythonWriter,
 )
 IN_TESTS: Final = WRITERS[:2]
-"""kafka-python leaves the sockets of failed connections open, which fails every test."""
+"""The start of another program takes a second."""
 
 
 @contextmanager

@@ -10,7 +10,14 @@ from typing import Any, cast
 import pytest
 
 from bench.soak import writers as module
-from bench.soak.writers import Acknowledged, JavaWriter, LibrdkafkaWriter, go_on, running
+from bench.soak.writers import (
+    Acknowledged,
+    JavaWriter,
+    KafkaPythonWriter,
+    LibrdkafkaWriter,
+    go_on,
+    running,
+)
 from tests.support.messages.numbered import number, value
 
 TOOL = """
@@ -102,6 +109,21 @@ def test_a_tool_of_java_is_a_writer(tmp_path: Path) -> None:
     options = dict(zip(arguments[1::2], arguments[2::2], strict=True))
     assert (options["--bootstrap-server"], options["--topic"], options["--acks"]) == ("host:1", "t", "-1")
     assert "enable.idempotence=true" in Path(options["--command-config"]).read_text().splitlines()
+
+
+def test_kafka_python_is_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def spawn(command: list[str], **streams: object) -> Any:
+        commands.append(command)
+        return subprocess.Popen([sys.executable, "-c", TOOL], stdout=subprocess.PIPE, text=True)
+
+    monkeypatch.setattr(module, "Children", lambda: SimpleNamespace(spawn=spawn))
+    writer = KafkaPythonWriter(cast("Any", None), "host:1", "t")
+    with running([writer]):
+        pass
+    assert writer.done.numbers == list(range(60))
+    assert commands == [[sys.executable, "-m", "bench.soak.plain_writer", "host:1", "t"]]
 
 
 def test_a_writer_that_does_not_go_on_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
