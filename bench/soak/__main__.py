@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.output import machine
-from bench.soak import brokers, churn, client_ids, connections, restarts, sharing
+from bench.soak import brokers, churn, client_ids, connections, neighbour, restarts, sharing
 from bench.soak.limits import raise_open_files
 from bench.soak.process import bytecode_kept
 from bench.soak.scenario import Run, Scenario, has_passed, result_file, save
@@ -23,7 +23,7 @@ SCENARIOS: Final = (
     restarts.HANDOVERS,
     restarts.HANDOVERS_OF_WORKERS,
     restarts.OF_WORKERS,
-    *(module.SCENARIO for module in (connections, churn, client_ids, brokers, sharing)),
+    *(module.SCENARIO for module in (connections, churn, client_ids, brokers, neighbour, sharing)),
 )
 
 

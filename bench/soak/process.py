@@ -25,6 +25,12 @@ def open_files(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def cpu_seconds(pid: int) -> float:
+    """The CPU time that the process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def settled(pid: int, files: int) -> int:
     """Return how many descriptors more than `files` are open when the clients' are closed, or after
     SETTLE_SECONDS.

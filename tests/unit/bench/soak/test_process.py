@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.soak.process import OWN_FILES, bytecode_kept, growth, open_files, resident, settled
+from bench.soak.process import OWN_FILES, bytecode_kept, cpu_seconds, growth, open_files, resident, settled
 
 
 def test_this_process() -> None:
@@ -17,6 +17,7 @@ def test_this_process() -> None:
         assert open_files(os.getpid()) == before + 1
     assert resident(os.getpid()) > 1 << 20
     assert settled(os.getpid(), before) == 0
+    assert abs(cpu_seconds(os.getpid()) - sum(os.times()[:2])) < 0.1
 
 
 def test_own_files_are_no_leak() -> None:
