@@ -149,8 +149,8 @@ def test_many_small_replicas_move_through_two_proxies_as_through_one() -> None:
 
 @pytest.mark.parametrize("elsewhere", [0, 1], ids=["4 and 0", "3 and 1"])
 def test_small_replicas_that_start_slowly_find_bytes_to_spare_soon(elsewhere: int) -> None:
-    """Most of four connections come to one proxy. Its burst is half of the whole one, and a start reserves more
-    of it than the replica has.
+    """Most of four connections come to one proxy. Its burst is half of the whole one, and a start reserves
+    more of it than the replica has.
     """
     one, other = proxies = processes(throttled(RATE, RATE))
     run(proxies, SETTLING)
