@@ -1,4 +1,7 @@
-"""Certificates for tests: a certificate authority, and the certificates that it signs, as PEM files."""
+"""Certificates for tests: a certificate authority, and the certificates that it signs, as PEM files.
+
+They have the extensions that Python's default context requires from Python 3.13 on (VERIFY_X509_STRICT).
+"""
 
 import datetime
 import ipaddress
@@ -13,6 +16,17 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 DAYS: Final = 100
+_SIGNS_CERTIFICATES: Final = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 HOSTS: Final = ("127.0.0.1", "localhost", "kafka.test", "*.kafka.test")
 
 
@@ -38,7 +52,12 @@ class Authority:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name([(NameOID.COMMON_NAME, name)])
-        certificate = _build(self._name, self._name, self._key.public_key(), DAYS, ca=True)
+        public = self._key.public_key()
+        certificate = (
+            _build(self._name, self._name, public, DAYS, ca=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+            .add_extension(_SIGNS_CERTIFICATES, critical=True)
+        )
         self.ca: Final = str(folder / f"{name}.pem")
         signed = certificate.sign(self._key, hashes.SHA256())
         Path(self.ca).write_bytes(signed.public_bytes(Encoding.PEM))
@@ -57,7 +76,9 @@ class Authority:
         subject = _name([(NameOID.ORGANIZATIONAL_UNIT_NAME, unit), (NameOID.COMMON_NAME, common_name)])
         builder = _build(subject, self._name, key.public_key(), days, ca=False)
         names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
-        certificate = builder.add_extension(names, critical=False).sign(self._key, hashes.SHA256())
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(names, critical=False).add_extension(issuer, critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256())
         signed = Signed(self._folder / f"{file}.pem", self._folder / f"{file}.key")
         # The key is written first: the proxy would reject a certificate that does not match the key.
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -18,6 +18,7 @@ DASHBOARD = ROOT / "deploy/grafana/quota-proxy.json"
 METRIC = re.compile(r"\bquota_proxy_(\w+)")
 SUFFIXES = ("_total", "_bucket", "_sum", "_count")
 PROMTOOL = shutil.which("promtool")
+COLLECTOR = shutil.which("otelcol")
 with_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
 
 
@@ -112,12 +113,27 @@ def test_prometheus_accepts_every_query_of_the_dashboard(tmp_path: Path) -> None
     promtool("check", "rules", str(file))
 
 
+def collector(tmp_path: Path) -> dict[str, Any]:
+    """The configuration of the page, with a token that exists."""
+    [text] = [text for _, text in blocks(ROOT / "docs/metrics.md") if text.startswith("receivers:")]
+    found: dict[str, Any] = yaml.safe_load(text)
+    (tmp_path / "token").write_text("t0ken")
+    [scrape] = found["receivers"]["prometheus"]["config"]["scrape_configs"]
+    scrape["authorization"]["credentials_file"] = str(tmp_path / "token")
+    return found
+
+
 @with_promtool
 def test_prometheus_accepts_the_scrapes_of_the_opentelemetry_collector(tmp_path: Path) -> None:
-    page = ROOT / "docs/metrics.md"
-    [text] = [text for _, text in blocks(page) if text.startswith("receivers:")]
-    scrapes = yaml.safe_load(text)["receivers"]["prometheus"]["config"]
-    (tmp_path / "token").write_text("t0ken")
-    scrapes["scrape_configs"][0]["authorization"]["credentials_file"] = str(tmp_path / "token")
+    scrapes = collector(tmp_path)["receivers"]["prometheus"]["config"]
     (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(scrapes))
     promtool("check", "config", str(tmp_path / "prometheus.yaml"))
+
+
+@pytest.mark.skipif(COLLECTOR is None, reason="otelcol is not installed: the OpenTelemetry Collector")
+def test_the_opentelemetry_collector_accepts_its_configuration(tmp_path: Path) -> None:
+    assert COLLECTOR is not None
+    file = tmp_path / "collector.yaml"
+    file.write_text(yaml.safe_dump(collector(tmp_path)))
+    done = subprocess.run([COLLECTOR, "validate", "--config", str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
