@@ -122,25 +122,6 @@ def test_a_broker_can_be_stopped_and_killed_and_comes_back(kafka_cluster: Embedd
     assert _consume(kafka, "embedded-restarts", 2, "--from-beginning") == ["before", "while 2 was down"]
 
 
-def test_settings_reach_the_broker() -> None:
-    client, advertised = free_ports(2)
-    with EmbeddedKafka(
-        ports={1: client},
-        advertised={1: {"PLAINTEXT": f"localhost:{advertised}"}},
-        properties={"message.max.bytes": "5000", "log.retention.hours": "7"},
-        broker_properties={1: {"log.retention.hours": "8"}},
-    ) as kafka:
-        folder = kafka.folder
-        assert kafka.port(1) == client
-        assert kafka.bootstrap == f"127.0.0.1:{client}"
-        log = kafka.log(1).read_text()
-    addresses = f"PLAINTEXT://localhost:{advertised}, INTERNAL://127.0.0.1:{kafka.port(1, INTERNAL)}"
-    assert f"\tadvertised.listeners = [{addresses}]\n" in log
-    assert "\tmessage.max.bytes = 5000\n" in log
-    assert "\tlog.retention.hours = 8\n" in log
-    assert not folder.exists()
-
-
 def test_kafka_3_serves_as_well(kafka_391: EmbeddedKafka) -> None:
     _make_topic(kafka_391, "embedded-records")
     _produce(kafka_391, "embedded-records", "one")
@@ -214,6 +195,7 @@ def test_every_tool_is_in_the_jars(version: str) -> None:
 def test_a_trial_run_makes_an_archive_that_brokers_start_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The same broker has settings: a start takes long."""
     distribution = kafka_distribution.ensure()
     copy = tmp_path / "kafka-quota-proxy" / distribution.folder.name
     copy.mkdir(parents=True)
@@ -224,6 +206,25 @@ def test_a_trial_run_makes_an_archive_that_brokers_start_with(
     prepare.main([])
     archive = kafka_distribution.ensure().class_archive
     assert archive.parent == copy
-    with EmbeddedKafka() as kafka:
+    client, advertised = free_ports(2)
+    with EmbeddedKafka(
+        ports={1: client},
+        advertised={1: {"PLAINTEXT": f"localhost:{advertised}"}},
+        properties={"message.max.bytes": "5000", "log.retention.hours": "7"},
+        broker_properties={1: {"log.retention.hours": "8"}},
+    ) as kafka:
         maps = Path(f"/proc/{kafka.pid(1)}/maps").read_text()
         assert str(archive) in maps
+        _check_settings(kafka, client, advertised)
+        folder = kafka.folder
+    assert not folder.exists()
+
+
+def _check_settings(kafka: EmbeddedKafka, client: int, advertised: int) -> None:
+    assert kafka.port(1) == client
+    assert kafka.bootstrap == f"127.0.0.1:{client}"
+    log = kafka.log(1).read_text()
+    addresses = f"PLAINTEXT://localhost:{advertised}, INTERNAL://127.0.0.1:{kafka.port(1, INTERNAL)}"
+    assert f"\tadvertised.listeners = [{addresses}]\n" in log
+    assert "\tmessage.max.bytes = 5000\n" in log
+    assert "\tlog.retention.hours = 8\n" in log
