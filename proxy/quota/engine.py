@@ -48,6 +48,10 @@ class QuotaEngine:
         """
         self._by_api: list[list[Quota]] = []
         """The active quotas by API key."""
+        self._admitting: list[list[Quota]] = []
+        """Those whose admit() does something for the API."""
+        self._charging: list[list[Quota]] = []
+        """Those whose charge() does something for the API."""
         self._intercepted: frozenset[int] = frozenset()
         """The keys of the APIs for which intercepts() holds."""
         self._limited: frozenset[int] = frozenset()
@@ -79,6 +83,14 @@ class QuotaEngine:
         self._by_api = [
             [quota for quota in self._active if api_key in quota.api_keys] for api_key in range(highest + 1)
         ]
+        self._admitting = [
+            [quota for quota in quotas if api_key not in quota.only_charges]
+            for api_key, quotas in enumerate(self._by_api)
+        ]
+        self._charging = [
+            [quota for quota in quotas if api_key not in quota.only_admits]
+            for api_key, quotas in enumerate(self._by_api)
+        ]
         self._omitting = [quota for quota in self._active if quota.omits]
         self.omits = len(self._omitting) > 0
         self._limiting_fetches = [quota for quota in self._active if quota.limits_fetches]
@@ -106,7 +118,7 @@ class QuotaEngine:
 
     def covers(self, api_key: int) -> bool:
         """Whether any quota applies to this API."""
-        return len(self._quotas_of(api_key)) > 0
+        return len(_quotas_of(self._by_api, api_key)) > 0
 
     def intercepts(self, api_key: int) -> bool:
         """Whether the proxy must respond to requests of this API itself, because of a quota."""
@@ -140,7 +152,7 @@ class QuotaEngine:
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Charge a request that has been read. The wait is from `now`."""
-        quotas = self._quotas_of(request.api_key)
+        quotas = _quotas_of(self._admitting, request.api_key)
         if not quotas or self._exemptions.exempt(who):
             return ALLOW
         api_key = request.api_key
@@ -168,7 +180,7 @@ class QuotaEngine:
         `throttled_until` is the end of the wait of admit(), 0.0 for none: a request that waits for both
         counts as one throttled request, and overlapping time counts once.
         """
-        quotas = self._quotas_of(request.api_key)
+        quotas = _quotas_of(self._charging, request.api_key)
         if not quotas or self._exemptions.exempt(who):
             return ALLOW
         api_key = request.api_key
@@ -187,7 +199,7 @@ class QuotaEngine:
     def give_back(self, request: RequestView, items: list[Item], who: Identity, now: float) -> None:
         """Take back the charge of admit() for a Produce request that is not forwarded after all."""
         if not self._exemptions.exempt(who):
-            for quota in self._quotas_of(request.api_key):
+            for quota in _quotas_of(self._by_api, request.api_key):
                 quota.give_back_request(request, items, who, now)
 
     def review(self, debt: Debt, now: float) -> float:
@@ -212,7 +224,7 @@ class QuotaEngine:
         """Whether a client gets a response without records instead of this one, which is not charged."""
         if grant.watched:
             for quota in self._limiting_fetches:
-                bucket = quota.withholds(request, response.items, who, grant, now)
+                bucket = quota.withholds(request, response, who, grant, now)
                 if bucket is not None:
                     grant.longest = bucket
                     return True
@@ -281,16 +293,11 @@ class QuotaEngine:
         if request.api_key == PRODUCE and self._limits_topics:
             self._known_writers.mark(request, who)
         verdict = ALLOW
-        for quota in self._quotas_of(request.api_key):
+        for quota in _quotas_of(self._by_api, request.api_key):
             charged = quota.charge_items(request, items, who, now)
             verdict = combine(verdict, _enforced(charged, now, request.api_key, who.usage))
         _count(verdict, throttled_until, now, request.api_key, who.usage)
         return verdict
-
-    def _quotas_of(self, api_key: native) -> list[Quota]:
-        if 0 <= api_key < len(self._by_api):
-            return self._by_api[api_key]
-        return _NO_QUOTAS
 
     def configure(self, limits: Limits, now: float) -> None:
         """Set new limits in all quotas."""
@@ -331,6 +338,10 @@ class QuotaEngine:
             quota.forget_idle(now)
         self.rejections.forget_idle(now)
         self._known_writers.forget(now)
+
+
+def _quotas_of(by_api: list[list[Quota]], api_key: native) -> list[Quota]:
+    return by_api[api_key] if 0 <= api_key < len(by_api) else _NO_QUOTAS
 
 
 def _enforced(verdict: Verdict, now: float, api_key: int, usage: ClientUsage | None) -> Verdict:

@@ -129,9 +129,10 @@ class FetchGrant:
         most = UNLIMITED
         tickets = self.places.tickets
         for at, bucket in enumerate(self.places.buckets):
-            if not enforced(bucket):
-                continue
             ticket = tickets[at]
+            if not enforced(bucket):
+                ticket.size = 0.0
+                continue
             queue = ticket.queue
             ticket.size = self._expected(bucket, queue)
             left = tokens_left(bucket, now) - queue.reserved(now)
@@ -147,6 +148,8 @@ class FetchGrant:
                 self.longest = bucket
         if longest > 0.0:
             return self._wait(longest, now)
+        if self.acquires:
+            self._reserve_all(now)
         self._grant(most, now)
         return 0.0
 
@@ -184,6 +187,7 @@ class FetchGrant:
             at += 1
             limit = bucket.limit
             if limit == UNLIMITED or bucket.observed:
+                ticket.size = 0.0
                 continue
             tokens = bucket.tokens
             if tokens is None:
@@ -215,24 +219,22 @@ class FetchGrant:
         # them is the least to expect.
         return max(float(self.size), queue.first_bytes) if self.acquires else float(self.size)
 
+    def _reserve_all(self, now: float) -> None:
+        """Reserve all tokens of the buckets that have not seen a response yet: a batch of the broker may be
+        larger than all of them. Until one response is known, others wait: their records would stay locked if
+        their responses were withheld.
+        """
+        for at, bucket in enumerate(self.places.buckets):
+            ticket = self.places.tickets[at]
+            queue = ticket.queue
+            if enforced(bucket) and queue.first_bytes < 0.0:
+                ticket.size += max(tokens_left(bucket, now) - queue.reserved(now), 0.0)
+
     def _grant(self, most: float, now: float) -> None:
         """Reserve the sizes of the tickets, and let the response have `most` bytes."""
         self.granted = self._placed = True
-        buckets = self.places.buckets
-        tickets = self.places.tickets
-        count: native = len(buckets)
-        at: native = 0
-        while at < count:
-            bucket = buckets[at]
-            ticket = tickets[at]
-            at += 1
-            if enforced(bucket):
-                queue = ticket.queue
-                if self.acquires and queue.first_bytes < 0.0:
-                    # A batch may be larger than all tokens. Until one response is known, others wait: their
-                    # records would stay locked if their responses were withheld.
-                    ticket.size += max(tokens_left(bucket, now) - queue.reserved(now), 0.0)
-                queue.grant(ticket, now)
+        for ticket in self.places.tickets:
+            ticket.queue.grant(ticket, now)
         if most != UNLIMITED:
             self.bound(max(int(most), 1))
 

@@ -53,11 +53,17 @@ class Quota:
         self,
         api_keys: tuple[int, ...],
         *,
+        only_admits: tuple[int, ...] = (),
+        only_charges: tuple[int, ...] = (),
         intercepts: bool = False,
         limited_api_keys: tuple[int, ...] = (),
     ) -> None:
         self.api_keys: Final = api_keys
         """The keys of the APIs for which the engine calls this quota."""
+        self.only_admits: Final = only_admits
+        """Those of them for which charge() does nothing, so that the engine does not call it."""
+        self.only_charges: Final = only_charges
+        """Those of them for which admit() does nothing."""
         self.intercepts: Final = intercepts
         """Whether the proxy responds to such requests itself. The code that responds calls the quota."""
         self.limited_api_keys: Final = limited_api_keys
@@ -134,7 +140,7 @@ class Quota:
         """
 
     def withholds(
-        self, request: RequestView, items: list[Item], who: Identity, grant: FetchGrant, now: float
+        self, request: RequestView, response: ResponseView, who: Identity, grant: FetchGrant, now: float
     ) -> Bucket | None:
         """Return a bucket of a Fetch response's items that limit_fetch() did not know, and that has no bytes
         for them, so that the client gets an empty response; None if there is none.

@@ -23,8 +23,8 @@ UNCHARGED: Final = -1000
 
 
 class Found:
-    """What a quota has looked up for an item's partition. The quota subclasses it, and checks whether it is
-    still valid.
+    """What a quota has looked up for an item's partition, or for all items of a response. The quota
+    subclasses it, and checks whether it is its own and still valid.
     """
 
     __slots__ = ()
@@ -139,22 +139,23 @@ class View:
     def keep_records(self, topic: str, topic_id: bytes, partition: native, size: native) -> None:
         """Add an item without a head and without an error, as nearly all are."""
         items = self.items
-        cursor = self.cursor
-        at = cursor.kept
-        cursor.kept = at + 1
+        at = self.cursor.kept
+        self.cursor.kept = at + 1
         if at >= len(items):
             self.add(Item(topic, topic_id, partition, size, NO_HEAD))
             return
         item = items[at]
+        same_topic = item.topic is topic
         if (
             item.partition == partition
             and item.topic_id is topic_id
             and item.error_code == 0
-            and (item.topic is topic or not topic)
+            and (same_topic or not topic)
             and item.head is NO_HEAD
         ):
             # Most messages have the same partition at this place as the last one: only its size differs.
-            item.topic = topic
+            if not same_topic:
+                item.topic = topic
             item.size = size
         else:
             item.become(topic, topic_id, partition, size, NO_HEAD, 0)
@@ -273,6 +274,10 @@ class ResponseView(View):
         self.service_seconds = 0.0
         """Seconds from when the broker could begin with the request to this response; 0.0 if that is not
         known.
+        """
+        self.found: Found | None = None
+        """What a quota has looked up for the items, when it was asked whether to withhold them; None for
+        nothing.
         """
         self.lock_ms: native = 0
         """ShareFetch: for how long the broker locks the records of the response for the client; 0 if the

@@ -42,7 +42,7 @@ class ClientBytes(Quota):
     """The byte rates of one broker's clients."""
 
     def __init__(self) -> None:
-        super().__init__(API_KEYS)
+        super().__init__(API_KEYS, only_admits=(PRODUCE,), only_charges=(FETCH, SHARE_FETCH))
         limits = Limits({})
         self._produced: Final = Buckets(
             PRODUCER_BYTE_RATE, limits, byte_rate_rule(limits, PRODUCER_BYTE_RATE)

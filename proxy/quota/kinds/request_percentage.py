@@ -83,7 +83,7 @@ class RequestPercentage(Quota):
     """The request time of one broker's clients."""
 
     def __init__(self) -> None:
-        super().__init__(API_KEYS)
+        super().__init__(API_KEYS, only_charges=API_KEYS)
         limits = Limits({})
         self._used: Final = Buckets(REQUEST_PERCENTAGE, limits, _rule(limits))
         self.configure(limits, 0.0)

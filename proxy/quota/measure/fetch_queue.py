@@ -15,6 +15,8 @@ records yet delay one that has got some by no more than one fetch: see before().
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 HOLD_SECONDS: Final = 0.25
 """A reservation ends after this time. A broker responds at once if it has records; after this time it waits
 for records that do not exist yet, and others must not wait for them."""
@@ -66,12 +68,23 @@ class Ticket:
 class FetchQueue:
     """The queue of one bucket. Times are the caller's `now`, on one clock."""
 
-    __slots__ = ("_first", "_last", "_line", "_reserved", "_reserved_by_new", "_turn", "first_bytes")
+    __slots__ = (
+        "_count",
+        "_first",
+        "_last",
+        "_line",
+        "_reserved",
+        "_reserved_by_new",
+        "_turn",
+        "first_bytes",
+    )
 
     def __init__(self) -> None:
         self._first: Ticket | None = None
         """The tickets that reserve, in the order in which the reservations end: the first and the last."""
         self._last: Ticket | None = None
+        self._count: native = 0
+        """How many they are."""
         self._line: Final[list[Ticket]] = []
         """The tickets of the connections that wait, by ascending start."""
         self._turn = 0.0
@@ -103,7 +116,7 @@ class FetchQueue:
     @property
     def unused(self) -> bool:
         """Whether no connection is in the queue, and none has reserved bytes."""
-        return self._first is None and len(self._line) == 0
+        return self._count == 0 and len(self._line) == 0
 
     def renew(self, ticket: Ticket, size: float, delivered: float) -> None:
         """End a ticket, and make it that of the connection's next fetch, after a response of this size."""
@@ -201,6 +214,7 @@ class FetchQueue:
             last.after = ticket
             ticket.before = last
         self._last = ticket
+        self._count += 1
         self._reserved += ticket.size
         if not ticket.reads:
             self._reserved_by_new += ticket.size
@@ -214,7 +228,8 @@ class FetchQueue:
         return ticket.size
 
     def _release(self, ticket: Ticket) -> None:
-        if ticket is self._first and ticket is self._last:
+        self._count -= 1
+        if self._count == 0:
             # Nearly always it is the only reservation, because one connection fetches a partition.
             self._first = self._last = None
             self._reserved = self._reserved_by_new = 0.0
@@ -231,7 +246,7 @@ class FetchQueue:
             after.before = before
         ticket.before = ticket.after = None
         ticket.reserves = False
-        self._reserved = 0.0 if self._first is None else self._reserved - ticket.size
+        self._reserved -= ticket.size
         if not ticket.reads:
             self._reserved_by_new -= ticket.size
 

@@ -52,6 +52,13 @@ def items(*sizes: int, topic: str = "orders") -> list[Item]:
     return [Item(topic, NO_ID, partition, size) for partition, size in enumerate(sizes)]
 
 
+def response(*sizes: int, topic: str = "orders") -> ResponseView:
+    """A Fetch response with these sizes of its partitions."""
+    made = ResponseView(12, True, 10_000)
+    made.items = items(*sizes, topic=topic)
+    return made
+
+
 def produce(of: Quota | QuotaEngine, *sizes: int, now: float = 0.0, topic: str = "orders") -> Verdict:
     """Admit a Produce request with these sizes of its partitions."""
     request = RequestView(PRODUCE, 9, 1, "c", 10_000)
@@ -85,6 +92,4 @@ def charge(
     """Charge a Fetch response with these sizes of its partitions."""
     request = RequestView(api_key, 12, 1, "c", 100)
     request.replica_id = replica_id
-    response = ResponseView(12, True, 10_000)
-    response.items = items(*sizes, topic=topic)
-    return of.charge(request, response, WHO, now)
+    return of.charge(request, response(*sizes, topic=topic), WHO, now)

@@ -11,7 +11,8 @@ from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import DROPPED, LimitedPartition
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
-from proxy.wire.views import Item
+from proxy.quota.verdict import ALLOW, Verdict
+from proxy.wire.views import Found, Item
 
 LATELY_SECONDS: Final = 60.0
 """How long a bucket bounds a connection's fetches after its last records. With a debt, it does so until the
@@ -56,12 +57,13 @@ class Use:
 
 
 @final
-class Consumer:
+class Consumer(Found):
     """The buckets to which responses of one connection were charged lately."""
 
-    __slots__ = ("_next", "_oldest", "_places", "_reviewed", "_uses", "at", "buckets")
+    __slots__ = ("_next", "_oldest", "_places", "_reviewed", "_uses", "at", "buckets", "owner")
 
-    def __init__(self) -> None:
+    def __init__(self, owner: "ConsumedLately") -> None:
+        self.owner: Final = owner
         self.at = 0.0
         """When it last got records."""
         self.buckets: list[Bucket] = []
@@ -76,38 +78,40 @@ class Consumer:
         self._next: native = 0
         """The place that is probably next: responses mostly have the same partitions in the same order."""
 
-    def next_use(self, item: Item) -> Use | None:
-        """Return the use of an item's bucket, if it comes next in the order of the last responses; else None.
-        Call review() first.
-        """
-        at = self._next
-        uses = self._uses
-        if at >= len(uses):
-            at = 0
-            if not uses:
-                return None
-        use = uses[at]
-        if not use.is_of(item):
-            return None
-        self._next = at + 1
-        return use
-
-    def known(self, items: list[Item], count: native) -> native:
-        """The number of items, from the first on, that next_use() would find one after the other among the
-        first `count` of the buckets. Call review() first.
+    def knows(self, items: list[Item], count: native) -> bool:
+        """Whether the items are charged to the buckets that come next, one after the other, among the first
+        `count` of `buckets`. Call review() first.
         """
         uses = self._uses
         size: native = len(uses)
         at = self._next
-        found: native = 0
         for item in items:
             if at >= size:
                 at = 0
-            if at >= count or at >= size or not uses[at].is_of(item):
-                break
+            if at >= count or not uses[at].is_of(item):
+                return False
             at += 1
-            found += 1
-        return found
+        return True
+
+    def charge_known(self, items: list[Item], who: Identity, now: float) -> Verdict:
+        """Charge items that knows() has just been asked about, and that it knows."""
+        verdict = ALLOW
+        uses = self._uses
+        size: native = len(uses)
+        at = self._next
+        for item in items:
+            if at >= size:
+                at = 0
+            use = uses[at]
+            at += 1
+            use.at = now
+            seconds = use.bucket.record(float(item.size), now, who)
+            if seconds > verdict.throttle_seconds:
+                verdict = Verdict(seconds, bucket=use.bucket)
+        if items:
+            self._next = at
+            self.at = now
+        return verdict
 
     def review(self, changes: native) -> None:
         """Review all uses if limits have changed; `changes` is PartitionBuckets.changes."""
@@ -173,7 +177,7 @@ class ConsumedLately:
         if consumer is None:
             if len(self._consumers) >= CONNECTIONS_AT_MOST:
                 self._consumers.clear()
-            consumer = Consumer()
+            consumer = Consumer(self)
             self._consumers[who] = consumer
         consumer.at = now
         return consumer

@@ -98,7 +98,7 @@ class TopicPartitionBytes(Quota):
     """The byte rates of one broker's partitions, or of whole topics on all brokers."""
 
     def __init__(self, configs: RateConfigs = PARTITION_CONFIGS) -> None:
-        super().__init__(API_KEYS)
+        super().__init__(API_KEYS, only_charges=(FETCH, SHARE_FETCH))
         self._configs: Final = configs
         limits = Limits({})
         rule = byte_rate_rule(limits, configs.produced.name)
@@ -136,14 +136,17 @@ class TopicPartitionBytes(Quota):
             grant.bound(max(int(self._consumed.least_throttled * LEAST_FETCH_SECONDS), 1))
 
     def withholds(
-        self, request: RequestView, items: list[Item], who: Identity, grant: FetchGrant, now: float
+        self, request: RequestView, response: ResponseView, who: Identity, grant: FetchGrant, now: float
     ) -> Bucket | None:
         places = grant.places
+        items = response.items
         consumer = None if self._consumed_by_source.any else self._lately.known(who)
         if consumer is not None:
             consumer.review(self._consumed.changes)
-            if consumer.known(items, places.count_of(consumer.buckets)) == len(items):
-                # Nearly always: the grant has the buckets of all items, so nothing has to be looked up.
+            if consumer.knows(items, places.count_of(consumer.buckets)):
+                # The grant has the buckets of all items. If responses have the same partitions in the same
+                # order, this is always so, and nothing has to be looked up, here or in charge().
+                response.found = consumer
                 return None
         found: Bucket | None = None
         for item in items:
@@ -184,6 +187,9 @@ class TopicPartitionBytes(Quota):
             return self._charge_appended(request, response, who, now) if request.uncharged else ALLOW
         if request.replica_id >= 0:
             return ALLOW
+        found = response.found
+        if isinstance(found, Consumer) and found.owner is self._lately:
+            return found.charge_known(response.items, who, now)
         return self._consume(request.api_key, response.items, who, now)
 
     def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:
@@ -276,30 +282,18 @@ class TopicPartitionBytes(Quota):
     def _consume(self, api_key: int, items: list[Item], who: Identity, now: float) -> Verdict:
         verdict = ALLOW
         consumer: Consumer | None = None
-        any_sourced = self._consumed_by_source.any
         for item in items:
             if item.size == 0 or not item.topic:
                 continue
             if consumer is None:
                 consumer = self._lately.consumer(who, now)
-                consumer.review(self._consumed.changes)
-            use = None if any_sourced else consumer.next_use(item)
-            if use is None:
-                verdict = self._consume_item(item, consumer, api_key, who, verdict, now)
-                continue
-            # Nearly always: the same partitions in the same order.
-            use.at = now
-            seconds = use.bucket.record(float(item.size), now, who)
-            if seconds > verdict.throttle_seconds:
-                verdict = Verdict(seconds, bucket=use.bucket)
+            verdict = self._consume_item(item, consumer, api_key, who, verdict, now)
         return verdict
 
     def _consume_item(
         self, item: Item, consumer: Consumer, api_key: int, who: Identity, verdict: Verdict, now: float
     ) -> Verdict:
-        """Charge an item whose buckets have to be looked up. Return its wait, or `verdict` if that is
-        longer.
-        """
+        """Charge an item. Return its wait, or `verdict` if that is longer."""
         limited = self._consumed.of(item, now)
         if limited is not None and limited.omits and api_key == FETCH:
             charge_omittable(limited.bucket, item.size, who, now)

@@ -32,8 +32,10 @@ class Fixed(Quota):
         charge: float = 0.0,
         connect: float = 0.0,
         mode: str = ENFORCE,
+        only_admits: tuple[int, ...] = (),
+        only_charges: tuple[int, ...] = (),
     ) -> None:
-        super().__init__(api_keys)
+        super().__init__(api_keys, only_admits=only_admits, only_charges=only_charges)
         self.bucket = Bucket(
             quota=name, user="u", limit=1.0, rule=RateRule(burst_seconds=1.0, mode=mode), now=0.0
         )
@@ -77,6 +79,18 @@ def test_only_the_quotas_of_an_api_are_called(api_key: int, seconds: float) -> N
     engine = QuotaEngine([Fixed((0,), admit=1.0), Fixed((1, 78), admit=2.0)])
     assert engine.admit(request(api_key), WHO, 0.0).throttle_seconds == seconds
     assert engine.covers(api_key) == (seconds > 0)
+
+
+def test_a_quota_is_not_called_where_it_does_nothing() -> None:
+    quota = Fixed((0, 1, 2), admit=1.0, charge=2.0, only_admits=(1,), only_charges=(2,))
+    engine = QuotaEngine([quota])
+    found = [
+        (engine.admit(request(key), WHO, 0.0), engine.charge(request(key), RESPONSE, WHO, 0.0))
+        for key in range(3)
+    ]
+    waits = [(admitted.throttle_seconds, charged.throttle_seconds) for admitted, charged in found]
+    assert waits == [(1.0, 2.0), (1.0, 0.0), (0.0, 2.0)]
+    assert all(engine.covers(key) for key in range(3))
 
 
 def test_an_inactive_quota_is_not_called() -> None:

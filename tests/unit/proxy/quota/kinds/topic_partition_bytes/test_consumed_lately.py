@@ -9,9 +9,9 @@ from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, CONSUMER_BYTE_RAT
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
+from proxy.quota.verdict import ALLOW
 from proxy.wire.cursor import NO_ID, NO_PARTITION
 from proxy.wire.views import Item
-from tests.support.present import present
 
 RULE = RateRule(burst_seconds=1.0)
 OWNER = PartitionBuckets(CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, RULE)
@@ -85,18 +85,32 @@ def of(partition: int, topic: str = "t") -> Item:
 def test_partitions_that_come_in_their_order_are_known() -> None:
     partitions = [limited(0), limited(1), limited(0, "u")]
     consumer = ConsumedLately().consumer(WHO, 0.0)
-    assert (consumer.next_use(of(0)), consumer.known([], 0), consumer.known([of(0)], 3)) == (None, 0, 0)
+    assert (consumer.knows([], 0), consumer.knows([of(0)], 0)) == (True, False)
     for each in partitions:
         consumer.got(each.bucket, 0.0, each)
     items = [of(0), of(1), of(0, "u")]
-    assert [consumer.known(items, count) for count in (3, 2, 0)] == [3, 2, 0]
-    assert consumer.known([of(0), of(0, "u"), of(1)], 3) == 1
-    assert consumer.known([of(0), of(1, "u")], 3) == 1
-    assert [present(consumer.next_use(item)).bucket for item in items * 2] == [
-        each.bucket for each in partitions
-    ] * 2
+    assert [consumer.knows(items, count) for count in (3, 2, 0)] == [True, False, False]
+    assert not consumer.knows([of(0), of(0, "u"), of(1)], 3)
+    assert not consumer.knows([of(0), of(1, "u")], 3)
+    assert consumer.knows([*items, *items], 3)
     consumer.got(partitions[1].bucket, 0.0, partitions[1])
-    assert present(consumer.next_use(items[2])).bucket is partitions[2].bucket
+    assert consumer.knows([items[2], items[0]], 3)
+    assert not consumer.knows(items, 3)
+
+
+def test_known_partitions_are_charged_in_their_order() -> None:
+    partitions = [limited(0), limited(1), limited(0, "u")]
+    lately = ConsumedLately()
+    consumer = lately.consumer(WHO, 0.0)
+    for each in partitions:
+        consumer.got(each.bucket, 0.0, each)
+    assert consumer.charge_known([], WHO, 50.0) is ALLOW
+    consumer.got(partitions[1].bucket, 0.0, partitions[1])
+    verdict = consumer.charge_known([of(0, "u"), of(0)], WHO, 50.0)
+    assert [each.bucket.used for each in partitions] == [100.0, 0.0, 100.0]
+    assert (verdict.bucket, verdict.throttle_seconds) == (partitions[2].bucket, 99.0)
+    assert consumer.knows([of(1)], 3)
+    assert lately.buckets(WHO, LATELY_SECONDS + 1.0) == [partitions[0].bucket, partitions[2].bucket]
 
 
 @pytest.mark.parametrize("change", ["dropped", "omitted", "unlimited", "shared"])
@@ -104,7 +118,7 @@ def test_partitions_whose_limit_or_bucket_has_changed_are_looked_up(change: str)
     partition = limited(NO_PARTITION if change == "shared" else 0)
     consumer = ConsumedLately().consumer(WHO, 0.0)
     consumer.got(partition.bucket, 0.0, partition)
-    assert (consumer.next_use(of(0)) is None) == (change == "shared")
+    assert consumer.knows([of(0)], 1) == (change != "shared")
     if change == "dropped":
         partition.partition = DROPPED
     elif change == "omitted":
@@ -112,4 +126,4 @@ def test_partitions_whose_limit_or_bucket_has_changed_are_looked_up(change: str)
     elif change == "unlimited":
         partition.bucket.configure(UNLIMITED, RULE, 0.0)
     consumer.review(1)
-    assert consumer.next_use(of(0)) is None
+    assert not consumer.knows([of(0)], 1)

@@ -22,7 +22,18 @@ from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.present import present
 from tests.support.stories.buckets import bucket_states
 from tests.support.stories.enforcement import EnforcementOptions
-from tests.support.stories.partition_quota import IN, OUT, WHO, charge, fetch, items, limits, produce, quota
+from tests.support.stories.partition_quota import (
+    IN,
+    OUT,
+    WHO,
+    charge,
+    fetch,
+    items,
+    limits,
+    produce,
+    quota,
+    response,
+)
 
 
 def test_a_producer_waits_for_its_worst_partition() -> None:
@@ -117,7 +128,7 @@ def withheld(
     api_key: int = FETCH,
 ) -> Bucket | None:
     request = RequestView(api_key, 12, 1, "c", 100)
-    return of.withholds(request, items(*sizes, topic=topic), WHO, grant, now)
+    return of.withholds(request, response(*sizes, topic=topic), WHO, grant, now)
 
 
 def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withheld_in_debt() -> None:
@@ -128,8 +139,8 @@ def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withhe
     grant = fetch(made, who=other)
     assert grant.granted
     request = RequestView(FETCH, 12, 1, "c", 100)
-    assert present(made.withholds(request, items(500), other, grant, 0.0)).topic == "orders"
-    assert made.withholds(request, items(0), other, grant, 0.0) is None
+    assert present(made.withholds(request, response(500), other, grant, 0.0)).topic == "orders"
+    assert made.withholds(request, response(0), other, grant, 0.0) is None
     # Its next fetch waits for the partition.
     waiting = fetch(made, now=1.0, who=other)
     assert not waiting.granted
@@ -144,8 +155,8 @@ def test_records_of_a_partition_that_others_wait_for_are_withheld() -> None:
     grant = fetch(made, who=newcomer)
     assert not fetch(made, now=1.5).granted
     request = RequestView(FETCH, 12, 1, "c", 100)
-    assert made.withholds(request, items(500), newcomer, grant, 2.0) is not None
-    assert made.withholds(request, items(500), newcomer, grant, 9.0) is None, "nobody waits any more"
+    assert made.withholds(request, response(500), newcomer, grant, 2.0) is not None
+    assert made.withholds(request, response(500), newcomer, grant, 9.0) is None, "nobody waits any more"
 
 
 def test_records_of_a_partition_with_tokens_are_delivered() -> None:
@@ -282,6 +293,36 @@ def test_of_a_large_request_all_that_was_sent_is_given_back() -> None:
     response.items = [Item("orders", NO_ID, 0, 0, b"", NOT_APPENDED)]
     made.charge(request, response, WHO, 0.0)
     assert [bucket.over(0.0) for bucket in made.live()] == [False]
+
+
+def test_a_response_that_the_fetch_was_known_to_bring_is_charged_as_any_other() -> None:
+    """The relay first asks whether to withhold it, and the quota then charges it without looking it up."""
+    asked, other = quota(), quota()
+    request = RequestView(FETCH, 12, 1, "c", 100)
+    known = []
+    for at, sizes in enumerate([(100, 600), (100, 1600), (300, 100), (100,), (100, 200), (100, 200)]):
+        grant = fetch(asked, now=float(at))
+        brought = response(*sizes)
+        assert asked.withholds(request, brought, WHO, grant, float(at)) is None
+        grant.cancel()
+        known.append(brought.found is not None)
+        verdict = asked.charge(request, brought, WHO, float(at))
+        assert verdict.throttle_seconds == charge(other, *sizes, now=float(at)).throttle_seconds
+        assert (verdict is ALLOW) == (at != 1), "the second partition owes 600 bytes"
+    assert known == [False, True, True, True, False, True]
+    assert [bucket.used for bucket in asked.live()] == [bucket.used for bucket in other.live()] == [800, 2700]
+
+
+def test_of_a_response_that_another_quota_withholds_no_partition_is_charged() -> None:
+    made = quota()
+    charge(made, 100, 100)
+    grant = fetch(made)
+    brought = response(100, 100)
+    request = RequestView(FETCH, 12, 1, "c", 100)
+    assert made.withholds(request, brought, WHO, grant, 0.0) is None
+    brought.items = []
+    assert made.charge(request, brought, WHO, 0.0) is ALLOW
+    assert [bucket.used for bucket in made.live()] == [100, 100]
 
 
 def test_partitions_are_charged_in_any_order_while_limits_change() -> None:

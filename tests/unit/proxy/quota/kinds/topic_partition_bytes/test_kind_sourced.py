@@ -18,7 +18,7 @@ from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.sharing.members import a_quarter
 from tests.support.stories.enforcement import enforcement
-from tests.support.stories.partition_quota import IN, OUT, WHO, charge, fetch, items, produce, quota
+from tests.support.stories.partition_quota import IN, OUT, WHO, charge, fetch, items, produce, quota, response
 
 IN_BY_SOURCE, OUT_BY_SOURCE = "producer_byte_rate", "consumer_byte_rate"
 INVALID_TOPIC = 17
@@ -140,7 +140,7 @@ def test_a_limit_that_begins_later_withholds_records_of_a_known_partition() -> N
     grant = fetch(made)
     charge(made, 1500, now=5.0)
     request = RequestView(FETCH, 12, 1, "c", 100)
-    assert made.withholds(request, items(100), WHO, grant, 5.0).quota == OUT_BY_SOURCE
+    assert made.withholds(request, response(100), WHO, grant, 5.0).quota == OUT_BY_SOURCE
 
 
 def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withheld_in_debt() -> None:
@@ -151,8 +151,8 @@ def test_records_of_a_partition_that_the_fetch_was_not_known_to_bring_are_withhe
     grant = fetch(made, who=other)
     assert grant.granted
     request = RequestView(FETCH, 12, 1, "c", 100)
-    assert made.withholds(request, items(0, 500), other, grant, 0.0) is None
-    assert made.withholds(request, items(500, 500), other, grant, 0.0).user == "u 0"
+    assert made.withholds(request, response(0, 500), other, grant, 0.0) is None
+    assert made.withholds(request, response(500, 500), other, grant, 0.0).user == "u 0"
     # Its next fetch waits for the partition.
     for now, granted in ((1.0, False), (2.5, True)):
         later = fetch(made, now=now, who=other)
