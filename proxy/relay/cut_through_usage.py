@@ -4,7 +4,7 @@ from typing import Final, final
 
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
-from proxy.relay.produced_records import ProducedRecords
+from proxy.relay.produced_records import send_items
 from proxy.wire.views import RequestView, View
 
 
@@ -12,13 +12,12 @@ from proxy.wire.views import RequestView, View
 class CutThroughUsage:
     """The usage of one direction of a connection."""
 
-    __slots__ = ("_inbound", "_produced", "_traffic")
+    __slots__ = ("_inbound", "_traffic")
 
     def __init__(self, traffic: Traffic, *, inbound: bool) -> None:
         """`inbound`: whether the direction is towards the broker."""
         self._traffic: Final = traffic
         self._inbound: Final = inbound
-        self._produced: Final = ProducedRecords(traffic)
 
     def begin(self, frame: CutThrough) -> None:
         """Take back the bytes of a frame that have been counted as a whole."""
@@ -33,7 +32,7 @@ class CutThroughUsage:
         usage = frame.exchange.client.usage
         api_key = frame.exchange.api_key
         if self._inbound and isinstance(view, RequestView):
-            size = self._produced.send_items(frame.exchange.client, view)
+            size = send_items(self._traffic, frame.exchange.client, view)
             if usage is not None:
                 frame.uncounted -= size
         else:

@@ -3,6 +3,7 @@
 from typing import Final, final
 
 from proxy.wire.frames import Frame
+from proxy.wire.reader import NOTHING
 
 MAX_BUFFERED_FRAME_BYTES: Final = 16 << 20
 """Larger requests are cut through even if a quota might change them: memory per connection stays bounded."""
@@ -15,13 +16,16 @@ class FrameBuffer:
     __slots__ = ("_pieces",)
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._pieces = NOTHING
 
     def add(self, part: Frame) -> Frame | None:
         """Keep the next part of a frame; returns the frame when it is whole."""
-        self._pieces.extend(part.pieces)
+        if self._pieces:
+            self._pieces.extend(part.pieces)
+        else:
+            self._pieces = list(part.pieces)
         if not part.complete:
             return None
         pieces = self._pieces
-        self._pieces = []
+        self._pieces = NOTHING
         return Frame(pieces, part.size, True)

@@ -19,6 +19,7 @@ from proxy.wire.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP
 from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame
+from proxy.wire.reader import NOTHING
 from proxy.wire.views import WITHHELD, RequestView, ResponseView
 
 MAX_IN_FLIGHT: Final[native] = 256
@@ -99,7 +100,7 @@ class InFlight:
         """The exchange whose response is due next. The others follow by `next`, up to the last."""
         self._last: Exchange | None = None
         self._count: native = 0
-        self._delayed: list[bytes] = []
+        self._delayed = NOTHING
 
     @property
     def empty(self) -> bool:
@@ -303,16 +304,22 @@ class InFlight:
     def send(self, pieces: list[bytes]) -> None:
         """Send bytes to the client in their turn. The caller must not use the list again."""
         if self.delayed_until > 0.0:
-            self._delayed.extend(pieces)
+            self._delay_bytes(pieces)
         else:
             self._output.send_to_client(pieces)
 
     def send_frame(self, frame: Frame) -> None:
         """Send a frame of the broker to the client in its turn, unchanged."""
         if self.delayed_until > 0.0:
-            self._delayed.extend(frame.pieces)
+            self._delay_bytes(frame.pieces)
         else:
             self._output.forward_to_client(frame)
+
+    def _delay_bytes(self, pieces: list[bytes]) -> None:
+        if self._delayed:
+            self._delayed.extend(pieces)
+        else:
+            self._delayed = list(pieces)
 
     # Throttling
 
@@ -378,5 +385,5 @@ class InFlight:
         """Send the delayed responses."""
         self.delayed_until = 0.0
         delayed = self._delayed
-        self._delayed = []
+        self._delayed = NOTHING
         self.send(delayed)

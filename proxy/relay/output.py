@@ -111,6 +111,10 @@ class RelayOutput:
         """Drop the references to the bytes for the broker, which have been sent."""
         self._to_broker.clear()
 
+    def forget_to_client(self) -> None:
+        """Drop the references to the bytes for the client, which have been sent."""
+        self._to_client.clear()
+
     def send_to_client(self, pieces: list[bytes]) -> None:
         """Add bytes for the client. The caller must not use the list again."""
         self._to_client.add(pieces)

@@ -28,6 +28,7 @@ from proxy.relay.responses.responses import Responses
 from proxy.relay.settings import RelaySettings
 from proxy.wire.addresses import Addresses
 from proxy.wire.api_keys import PRODUCE
+from proxy.wire.cursor import Cursor
 from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
 
@@ -55,6 +56,7 @@ class Relay:
         """
         names = settings.topic_names
         budget = IdBudget(names)
+        cursor = Cursor()
         self._engine: Final = engine
         self._names: Final = names
         self._late: LateResponses | None = None
@@ -76,6 +78,7 @@ class Relay:
             client=new_client(Identity(principal, "", client_address), b"", traffic, node_id),
             settings=settings,
             names=budget,
+            cursor=cursor,
             node_id=node_id,
             session_mask=session_mask,
             authentication=authentication,
@@ -91,6 +94,8 @@ class Relay:
             authentication=authentication,
             turns=settings.response_turns,
             spare_items=settings.spare_items,
+            reader=settings.reader,
+            cursor=cursor,
         )
 
     @property

@@ -9,7 +9,7 @@ from proxy.relay.login.authentication import Login
 from proxy.relay.read_turns import ReadTurns
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.protected_topics import ProtectedTopics
-from proxy.wire.reader import MAX_LENGTH
+from proxy.wire.reader import MAX_LENGTH, NOTHING, Reader
 from proxy.wire.spare_items import SpareItems
 from proxy.wire.topic_names import TopicNames
 
@@ -18,7 +18,9 @@ NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
 
 @final
 class RelaySettings:
-    """Created once. The relays only read it; they change what they share: memory, items and names."""
+    """Created once. The relays only read it; they change what they share: memory, items, names and the
+    reader.
+    """
 
     def __init__(
         self,
@@ -64,5 +66,7 @@ class RelaySettings:
         """How many responses are read at once."""
         self.spare_items: Final = SpareItems()
         """The items of messages that are done with, for the next ones."""
+        self.reader: Final = Reader(NOTHING)
+        """Reads every message that is there as a whole, one after the other."""
         self.in_flight_room: Final = InFlightRoom() if in_flight_room is None else in_flight_room
         """The room for requests in flight that connections share."""

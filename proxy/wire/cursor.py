@@ -20,8 +20,8 @@ HEAD: Final = 0
 class Cursor:
     """The position of the reading.
 
-    A whole frame is read in one call, so all whole frames of a connection share a cursor. A frame that is cut
-    through has its own.
+    A whole frame is read in one call, so all whole frames of a connection, requests and responses, share a
+    cursor. A frame that is cut through has its own.
     """
 
     def __init__(self) -> None:

@@ -107,8 +107,8 @@ class FrameSplitter:
         self._chunk = b""
         self._at: native = 0
         """How many bytes of the chunk have been returned."""
-        self._more: Final[list[bytes]] = []
-        """The chunks after `_chunk`; usually empty, so that a frame needs no list but its own."""
+        self._more = NOTHING
+        """The chunks after `_chunk`; usually there are none, so that a frame needs no list but its own."""
         self._whole: Final = Frame(NOTHING, 0, True)
         """The object of every whole frame; there is one at a time."""
         self._buffered: native = 0
@@ -147,8 +147,10 @@ class FrameSplitter:
             self._chunk += chunk
         elif len(chunk) < JOINED_BYTES and more and len(more[-1]) < JOINED_BYTES:
             more[-1] += chunk
-        else:
+        elif more:
             more.append(chunk)
+        else:
+            self._more = [chunk]
         self._buffered += len(chunk)
 
     def next(self) -> Frame | None:

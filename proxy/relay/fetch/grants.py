@@ -10,6 +10,9 @@ from proxy.wire.views import RequestView
 BESIDE_AT_MOST: Final = 7
 """The most fetches that a connection has in flight beside the last one, if quotas limit them."""
 
+NO_GRANTS: Final[list[FetchGrant]] = []
+"""A shared object that never changes."""
+
 
 @final
 class FetchGrants:
@@ -27,7 +30,7 @@ class FetchGrants:
         self._engine: Final = engine
         self._last: FetchGrant | None = None
         """The grant of the last fetch that quotas could limit."""
-        self._earlier: Final[list[FetchGrant]] = []
+        self._earlier = NO_GRANTS
         """The grants of the fetches before it, in their order."""
         self._used_beside = False
         """Whether a fetch has been beside others since the last one that was not."""
@@ -75,7 +78,10 @@ class FetchGrants:
             return None
         if free is not None:
             del earlier[0]
-        earlier.append(last)
+        if earlier:
+            earlier.append(last)
+        else:
+            self._earlier = [last]
         self._last = grant
         self._used_beside = True
         return grant

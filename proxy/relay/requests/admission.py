@@ -75,8 +75,12 @@ class RequestAdmission:
         self._parser: Final = parser
         self._charges: Final = RequestCharges(engine, in_flight, names)
         self._forwarder: Final = RequestForwarder(output, traffic)
-        self._cut_through: Final = RequestCutThrough(output, traffic, parser, self._charges)
-        """In the mode CUTTING_THROUGH, it has the request that is forwarded while it arrives."""
+        self._output: Final = output
+        self._traffic: Final = traffic
+        self._large: RequestCutThrough | None = None
+        """In the mode CUTTING_THROUGH, it has the request that is forwarded while it arrives. Created with
+        the first one.
+        """
         self.produce_gate: Final = ProduceGate(engine, in_flight, names, settings.protected)
         self._fetch_gate: Final = fetch_gate
         """In the mode FETCH_WAITING, it has the fetch that waits."""
@@ -127,6 +131,12 @@ class RequestAdmission:
     def closing_error(self) -> RelayError:
         """In the mode CLOSING, why the connection ends."""
         return RelayError(self.produce_gate.closing_reason, self.produce_gate.closing)
+
+    @property
+    def _cut_through(self) -> RequestCutThrough:
+        large = self._large
+        assert large is not None, "a request is cut through"
+        return large
 
     # The steps of a request
 
@@ -201,8 +211,10 @@ class RequestAdmission:
         if frame.complete:
             self._forwarder.forward(frame, exchange, view, now)
             return
+        if self._large is None:
+            self._large = RequestCutThrough(self._output, self._traffic, self._parser, self._charges)
         self._mode.change(CUTTING_THROUGH)
-        self._cut_through.begin(CutThrough(frame, exchange, reader, view), now)
+        self._large.begin(CutThrough(frame, exchange, reader, view), now)
 
     def _close_if_due(self, now: float) -> None:
         """End the connection soon if batches of a producer without responses have been dropped, and the rest
@@ -329,5 +341,6 @@ class RequestAdmission:
         self._fetch_gate.end()
         if self._debt_wait is not None:
             self._debt_wait.drop(self._engine)
-        self._cut_through.end()
+        if self._large is not None:
+            self._large.end()
         self._forwarder.end(self._in_flight.first)

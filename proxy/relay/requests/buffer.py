@@ -48,8 +48,9 @@ class RequestBuffer:
         self._interception: Final = interception
         self._fetch_gate: Final = fetch_gate
         self._parts: Final = FrameBuffer()
-        self._large: Final = LargeFrame(large_frames)
-        """The memory of a Produce request."""
+        self._large_frames: Final = large_frames
+        self._large: LargeFrame | None = None
+        """The memory of a Produce request; None before the first one that is large."""
         self.shared = False
         """Whether the request uses shared memory, and forwarded_large() is due."""
         self._first_part: Frame | None = None
@@ -79,9 +80,12 @@ class RequestBuffer:
         self.due_at = 0.0
         self.shared = False
         if _api_key(part) == PRODUCE:
-            if not self._large.reserve(part.size, who):
+            large = self._large
+            if large is None:
+                large = self._large = LargeFrame(self._large_frames)
+            if not large.reserve(part.size, who):
                 self._first_part = part
-                self.due_at = now + self._large.retry_seconds
+                self.due_at = now + large.retry_seconds
                 return False
             self.due_at = now + LARGE_FRAME_SECONDS
             self.shared = True
@@ -101,14 +105,16 @@ class RequestBuffer:
 
     def leave_line(self) -> None:
         """End the wait for memory."""
-        self._large.leave()
+        if self._large is not None:
+            self._large.leave()
 
     def check_pace(self, now: float) -> None:
         """Raise RelayError if others wait for the memory of a request that has not arrived in time."""
-        if self._large.wanted:
+        large = self._large
+        if large is not None and large.wanted:
             raise RelayError(
                 SLOW_REQUEST,
-                f"a request of {self._large.size} bytes has not arrived within {LARGE_FRAME_SECONDS:g} s, "
+                f"a request of {large.size} bytes has not arrived within {LARGE_FRAME_SECONDS:g} s, "
                 "and other large requests wait for its memory",
             )
         self.due_at = now + 1.0
@@ -125,12 +131,14 @@ class RequestBuffer:
         if self._output.holds_memory:
             self._output.holds_memory = False
             self._output.forget_to_broker()
-            self._large.give_back()
+            if self._large is not None:
+                self._large.give_back()
 
     def end(self) -> None:
         """Give back the memory, because the connection is over."""
-        self._large.leave()
-        self._large.give_back()
+        if self._large is not None:
+            self._large.leave()
+            self._large.give_back()
 
 
 def _api_key(part: Frame) -> int:

@@ -5,7 +5,7 @@ from typing import Final, final
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange
 from proxy.relay.output import RelayOutput
-from proxy.relay.produced_records import ProducedRecords
+from proxy.relay.produced_records import abandon_records, send_records
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.frames import Frame
@@ -19,7 +19,6 @@ class RequestForwarder:
     def __init__(self, output: RelayOutput, traffic: Traffic) -> None:
         self._output: Final = output
         self._traffic: Final = traffic
-        self._produced: Final = ProducedRecords(traffic)
 
     def forward(self, frame: Frame, exchange: Exchange, view: RequestView | None, now: float) -> None:
         """Forward a whole request with its edits; `view` is None if the proxy does not read it."""
@@ -30,8 +29,8 @@ class RequestForwarder:
             edits = with_length(view.edits, frame.size - LENGTH_SIZE)
             self._output.send_to_broker(apply(frame.pieces, edits))
         if exchange.api_key == PRODUCE and view is not None and self._traffic.want_items:
-            self._produced.send(exchange.client, view)
+            send_records(self._traffic, exchange.client, view)
 
     def end(self, first: Exchange | None) -> None:
         """Count the records of the requests in flight, whose connection is over; `first` is the oldest."""
-        self._produced.abandon(first)
+        abandon_records(self._traffic, first)

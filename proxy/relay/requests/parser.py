@@ -15,7 +15,7 @@ from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import ProtectedTopics
-from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.reader import Reader
 from proxy.wire.spare_items import SpareItems
 from proxy.wire.views import RequestView
 
@@ -40,10 +40,12 @@ class RequestParser:
         protected: ProtectedTopics | None,
         between_brokers: bool,
         spare_items: SpareItems,
+        reader: Reader,
+        cursor: Cursor,
     ) -> None:
-        self.reader: Final = Reader(NOTHING)
-        self._cursor: Final = Cursor()
-        """Both read every request that is there as a whole, one after the other."""
+        """`reader` and `cursor` read every request that is there as a whole, one after the other."""
+        self.reader: Final = reader
+        self._cursor: Final = cursor
         self.body_at = 0
         """The offset of the body in the frame of the last Produce request."""
         self._engine: Final = engine

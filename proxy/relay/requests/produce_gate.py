@@ -57,7 +57,6 @@ class ProduceGate:
         self._in_flight: Final = in_flight
         self._names: Final = names
         self._protected: Final = protected
-        self._heads: Final = BatchHeads()
         self._retries_throttling = False
         """Whether the client is known to retry THROTTLING_QUOTA_EXCEEDED."""
         self.closing = ""
@@ -98,9 +97,8 @@ class ProduceGate:
             return False
         self._names.fill(view.items, exchange.client)
         denied = self._deny(view, unknown) if view.names_protected or len(unknown) > 0 else NONE
-        heads = self._heads.of(frame.pieces, body_at)
+        heads = BatchHeads(frame.pieces, body_at)
         verdict = self._engine.reject(view, exchange.client, now, heads)
-        heads.stop()
         if not verdict.items and not denied:
             return False
         places = sorted({*verdict.items, *denied})

@@ -33,6 +33,7 @@ from proxy.relay.requests.unsupported_version import reject_version
 from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import METADATA, PRODUCE
 from proxy.wire.apis.api import Api, RequestHeader, read_request_header
+from proxy.wire.cursor import Cursor
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
 from proxy.wire.reader import Reader
 
@@ -60,6 +61,7 @@ class Requests:
         client: Client,
         settings: RelaySettings,
         names: IdBudget,
+        cursor: Cursor,
         node_id: int = -1,
         session_mask: int = SESSION_MASK,
         authentication: Authentication | None = None,
@@ -74,7 +76,14 @@ class Requests:
         self._splitter: Final = FrameSplitter(settings.max_frame_bytes)
         self._max_list_bytes: Final[native] = settings.max_list_bytes
         self._parser: Final = RequestParser(
-            engine, traffic, settings.apis, settings.protected, between_brokers, settings.spare_items
+            engine,
+            traffic,
+            apis=settings.apis,
+            protected=settings.protected,
+            between_brokers=between_brokers,
+            spare_items=settings.spare_items,
+            reader=settings.reader,
+            cursor=cursor,
         )
         self._reader: Final = self._parser.reader
         self._mode: Final = Mode(REQUEST_MODES)

@@ -7,7 +7,7 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.inflight import InFlight
-from proxy.relay.produced_records import ProducedRecords
+from proxy.relay.produced_records import abandon_request, settle_records
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.withheld_responses import WithheldResponses
 from proxy.wire.addresses import Addresses
@@ -28,7 +28,6 @@ class ResponseCutThrough:
         in_flight: InFlight,
         charges: ResponseCharges,
         withheld: WithheldResponses,
-        produced: ProducedRecords,
         addresses: Addresses,
         errors: BrokerErrors,
     ) -> None:
@@ -36,7 +35,6 @@ class ResponseCutThrough:
         self._in_flight: Final = in_flight
         self._charges: Final = charges
         self._withheld: Final = withheld
-        self._produced: Final = produced
         self._addresses: Final = addresses
         self._errors: Final = errors
         self._usage: Final = CutThroughUsage(traffic, inbound=False)
@@ -129,7 +127,7 @@ class ResponseCutThrough:
             return
         self._charges.settle(cut.exchange, request, view, now)
         if request.api_key == PRODUCE and self._traffic.want_items:
-            self._produced.settle(cut.exchange.client, request, view.items)
+            settle_records(self._traffic, cut.exchange.client, request, view.items)
         self._usage.count_items(cut, view)
 
     def _drop(self, pieces: list[bytes]) -> None:
@@ -143,4 +141,4 @@ class ResponseCutThrough:
         if cut is not None:
             self._usage.end(cut)
             if not cut.settled:
-                self._produced.abandon_one(cut.exchange)
+                abandon_request(self._traffic, cut.exchange)

@@ -24,7 +24,7 @@ from proxy.relay.modes import (
     Mode,
 )
 from proxy.relay.output import RelayOutput
-from proxy.relay.produced_records import ProducedRecords
+from proxy.relay.produced_records import abandon_request, settle_records
 from proxy.relay.read_turns import FREE_FRAMES, LARGE_BYTES, PARTITIONS_SHIFT, PAUSE_SECONDS, ReadTurns
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.cut_through import ResponseCutThrough
@@ -39,7 +39,7 @@ from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.error_codes import appended
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
-from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.reader import Reader
 from proxy.wire.spare_items import SpareItems
 from proxy.wire.views import RequestView, ResponseView
 
@@ -73,8 +73,12 @@ class Responses:
         authentication: Authentication | None = None,
         turns: ReadTurns,
         spare_items: SpareItems,
+        reader: Reader,
+        cursor: Cursor,
     ) -> None:
-        """`authentication`: None if logins do not name the clients."""
+        """`authentication`: None if logins do not name the clients. `reader` and `cursor` read every response
+        that is there as a whole, one after the other.
+        """
         self._engine: Final = engine
         self.charges: Final = ResponseCharges(engine, in_flight, names)
         self._withheld: Final = WithheldResponses(engine, traffic, in_flight, names, self.charges)
@@ -85,25 +89,17 @@ class Responses:
         self._errors: Final = errors
         self._authentication: Final = authentication
         self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, FIRST_PART_BYTES)
-        self._reader: Final = Reader(NOTHING)
-        self._cursor: Final = Cursor()
-        """Both read every response that is there as a whole, one after the other."""
+        self._reader: Final = reader
+        self._cursor: Final = cursor
         self._spare_items: Final = spare_items
         self._mode: Final = Mode(RESPONSE_MODES)
         self._buffer: Final = FrameBuffer()
         self._buffered: Exchange | None = None
         """In the modes BUFFERING and COLLECTING, the exchange whose response is in the buffer."""
-        self._produced: Final = ProducedRecords(traffic)
-        self._cut_through: Final = ResponseCutThrough(
-            traffic=traffic,
-            in_flight=in_flight,
-            charges=self.charges,
-            withheld=self._withheld,
-            produced=self._produced,
-            addresses=addresses,
-            errors=errors,
-        )
-        """In the mode CUTTING_THROUGH, it has the response that is forwarded while it arrives."""
+        self._large: ResponseCutThrough | None = None
+        """In the mode CUTTING_THROUGH, it has the response that is forwarded while it arrives. Created with
+        the first one.
+        """
         self._ports_given = False
         """Whether the shell has just added all brokers that a response lacked to the table of addresses."""
         self._awaiting: Frame | None = None
@@ -119,6 +115,12 @@ class Responses:
         for never.
         """
 
+    @property
+    def _cut_through(self) -> ResponseCutThrough:
+        large = self._large
+        assert large is not None, "a response is cut through"
+        return large
+
     def broker_reached(self, now: float) -> None:
         """Note that the broker is connected."""
         self.charges.responded_at = now
@@ -127,10 +129,11 @@ class Responses:
     def forwardable(self) -> int:
         """The number of following bytes that may go directly to the client; see forwarded()."""
         missing = self._splitter.missing
-        if missing == 0 or self._in_flight.delayed_until > 0.0:
+        large = self._large
+        if missing == 0 or large is None or self._in_flight.delayed_until > 0.0:
             return 0
         # The last byte is fed, so that the end of the frame is noticed.
-        return min(self._cut_through.forwardable, missing - 1)
+        return min(large.forwardable, missing - 1)
 
     def forwarded(self, size: int) -> None:
         """Note that bytes, of those that are forwardable, have gone to the client."""
@@ -291,7 +294,7 @@ class Responses:
         self._errors.take(exchange.api_key, view)
         assert request is not None, "the same"
         if self._traffic.want_items:
-            self._produced.settle(exchange.client, request, view.items)
+            settle_records(self._traffic, exchange.client, request, view.items)
         self._in_flight.send_local()
         for item in view.items:
             if not appended(item.error_code):
@@ -379,8 +382,17 @@ class Responses:
         return self._cursor
 
     def _start_cut_through(self, cut: CutThrough, now: float) -> None:
+        if self._large is None:
+            self._large = ResponseCutThrough(
+                traffic=self._traffic,
+                in_flight=self._in_flight,
+                charges=self.charges,
+                withheld=self._withheld,
+                addresses=self._addresses,
+                errors=self._errors,
+            )
         self._mode.change(CUTTING_THROUGH)
-        self._cut_through.begin(cut)
+        self._large.begin(cut)
         self._read_cut(now)
 
     def _read_cut(self, now: float) -> None:
@@ -407,7 +419,7 @@ class Responses:
     def _read_awaiting(self, now: float) -> None:
         frame = self._awaiting
         exchange = self._awaiting_exchange
-        if self._cut_through.active:
+        if self._large is not None and self._large.active:
             self._mode.change(CUTTING_THROUGH)
             self._cut_through.add([])
             self._read_cut(now)
@@ -426,7 +438,7 @@ class Responses:
 
     def _count_items(self, exchange: Exchange, request: RequestView, view: ResponseView) -> None:
         if request.api_key == PRODUCE:
-            self._produced.settle(exchange.client, request, view.items)
+            settle_records(self._traffic, exchange.client, request, view.items)
             return
         self._traffic.count_out(view.items)
         usage = exchange.client.usage
@@ -441,6 +453,7 @@ class Responses:
 
     def end(self) -> None:
         """Count the records of responses that have not arrived completely, because the connection is over."""
-        self._cut_through.end()
-        self._produced.abandon_one(self._buffered)
-        self._produced.abandon_one(self._awaiting_exchange)
+        if self._large is not None:
+            self._large.end()
+        abandon_request(self._traffic, self._buffered)
+        abandon_request(self._traffic, self._awaiting_exchange)

@@ -5,9 +5,10 @@ from typing import Final, cast, final
 
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker_stream import LEAST_BYTES, BrokerStream
-from proxy.server.connection.direct import Direct, plain_socket
+from proxy.server.connection.direct import Direct, encrypts, plain_socket
 from proxy.server.connection.events import BrokerEvents
 from proxy.server.connection.pauses import Pauses
+from proxy.wire.reader import NOTHING
 
 WRITE_BUFFER_BYTES: Final = 0
 """The proxy stops reading from one side if more than this waits to be written to the other. It is 0 because
@@ -32,7 +33,7 @@ class BrokerSide:
         self.connecting = False
         self._events = events
         self._loop: Final = loop
-        self._waiting: list[bytes] = []
+        self._waiting = NOTHING
         self._ending = False
         self._late = False
         """Whether responses are due that quotas need after the end of the connection."""
@@ -40,15 +41,13 @@ class BrokerSide:
         """Whether the broker has closed the connection, or it broke."""
         self._stream: BrokerStream | None = None
         """Created when the first large response arrives."""
-        self._descriptor = -1
-        """The socket's; -1 over TLS."""
         self.tls = False
         """Whether the socket's bytes are TLS records, and not the broker's own."""
         self.pauses: Final = Pauses()
 
     def wait_with(self, pieces: list[bytes]) -> bool:
         """Keep bytes until the broker is connected; returns whether the caller has to start connecting."""
-        self._waiting.extend(pieces)
+        self._waiting = [*self._waiting, *pieces]
         asked = self.connecting
         self.connecting = True
         return not asked
@@ -64,18 +63,23 @@ class BrokerSide:
         connection_lost(), and raises RuntimeError for later calls.
         """
         self.connecting = False
-        self._waiting = []
+        self._waiting = NOTHING
         self.transport = None
+
+    def streams(self, relay: Relay) -> bool:
+        """Whether follow() has anything to do."""
+        return self._stream is not None or (relay.forwardable >= LEAST_BYTES and not self.tls)
 
     def follow(self, relay: Relay, direct: Direct) -> None:
         """See BrokerStream.follow()."""
         stream = self._stream
         if stream is None:
             transport = self.transport
-            if relay.forwardable < LEAST_BYTES or self._descriptor < 0 or transport is None:
+            descriptor = -1 if transport is None else plain_socket(transport)
+            if descriptor < 0 or transport is None:
                 return
             usual = cast("asyncio.Protocol", self)
-            stream = BrokerStream(self._events, transport, usual, self._descriptor, relay, direct)
+            stream = BrokerStream(self._events, transport, usual, descriptor, relay, direct)
             self._stream = stream
         stream.follow()
 
@@ -126,14 +130,11 @@ class BrokerSide:
         broker = cast("asyncio.Transport", transport)
         self.connecting = False
         self.transport = broker
-        self._descriptor = plain_socket(broker)
-        self.tls = self._descriptor < 0
+        self.tls = encrypts(broker)
         self.pauses.clear()
-        broker.set_write_buffer_limits(
-            high=WRITE_BUFFER_BYTES if self._descriptor >= 0 else TLS_WRITE_BUFFER_BYTES
-        )
+        broker.set_write_buffer_limits(high=TLS_WRITE_BUFFER_BYTES if self.tls else WRITE_BUFFER_BYTES)
         broker.writelines(self._waiting)
-        self._waiting = []
+        self._waiting = NOTHING
         if self._ending:
             self.end()
         else:

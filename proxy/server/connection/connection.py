@@ -37,6 +37,7 @@ from proxy.server.connection.pauses import (
 )
 from proxy.server.connection.relay_session import RelaySession
 from proxy.upstream.addresses import join_address
+from proxy.wire.reader import NOTHING
 
 
 @final
@@ -76,9 +77,10 @@ class Connection(BrokerEvents):
         self.session: Final = RelaySession(self, host, self._broker, loop, node_id is not None)
         """Connects the two sides through the relay."""
         self._direct: Direct | None = None
+        """Created when the first large response arrives."""
         self._tls_reader: TlsReader | None = None
         """The reader of the client's records; None without TLS."""
-        self._unserved: list[bytes] = []
+        self._unserved = NOTHING
         """Bytes that the client has sent before the time at which it is served."""
         self._serve_timer: asyncio.TimerHandle | None = None
 
@@ -92,7 +94,6 @@ class Connection(BrokerEvents):
             self.peer = join_address(self.address, peer[1])
         session = self.session
         session.client = client
-        self._direct = direct(client)
         tls = self.tls
         session.client_tls = tls is not None
         if isinstance(tls, ServerConnection):
@@ -140,7 +141,7 @@ class Connection(BrokerEvents):
             session.close(CONNECTION_RATE)
         if session.over:
             return
-        unserved, self._unserved = self._unserved, []
+        unserved, self._unserved = self._unserved, NOTHING
         session.pause(UNSERVED, False)
         if unserved or session.client_ended_at > 0.0:
             session.receive_from_client(b"".join(unserved))
@@ -150,7 +151,7 @@ class Connection(BrokerEvents):
         if session.pauses.has(UNSERVED) and session.client is not None and not session.over:
             # uvloop starts reading after connection_made(), even if that has paused it.
             if not self.closes_unserved:
-                self._unserved.append(data)
+                self._unserved = [*self._unserved, data]
             session.client.pause_reading()
         else:
             session.receive_from_client(data)
@@ -222,7 +223,11 @@ class Connection(BrokerEvents):
         session = self.session
         session.receive_from_broker(data)
         relay = session.relay
-        if self._direct is not None and relay is not None and not session.over:
+        if relay is None or session.over or session.client_tls or not self._broker.streams(relay):
+            return
+        if self._direct is None and session.client is not None:
+            self._direct = direct(session.client)
+        if self._direct is not None:
             self._broker.follow(relay, self._direct)
 
     def broker_active(self) -> bool:

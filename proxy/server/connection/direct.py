@@ -11,6 +11,11 @@ from typing import Final, final
 from proxy.server.connection.splice import SPLICE
 
 
+def encrypts(transport: asyncio.Transport) -> bool:
+    """Whether the transport changes the bytes, as TLS does."""
+    return transport.get_extra_info("sslcontext") is not None
+
+
 def direct(transport: asyncio.Transport) -> "Direct | None":
     """Return a Direct for the transport; None if the transport changes the bytes, as TLS does."""
     descriptor = plain_socket(transport)
@@ -19,7 +24,7 @@ def direct(transport: asyncio.Transport) -> "Direct | None":
 
 def plain_socket(transport: asyncio.Transport) -> int:
     """Return the descriptor of the transport's socket; -1 if the transport changes the bytes, as TLS does."""
-    if transport.get_extra_info("sslcontext") is not None:
+    if encrypts(transport):
         return -1
     socket = transport.get_extra_info("socket")
     descriptor: int = -1 if socket is None else socket.fileno()

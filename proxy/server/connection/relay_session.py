@@ -76,8 +76,9 @@ class RelaySession(Generic[C]):
         self.pauses: Final = Pauses()
         """Why the client is not read from."""
         self._bulk_reads: Final = bulk_reads(loop)
-        self._client_bulk: Final = BulkReader(self.pauses)
-        self._broker_bulk: Final = BulkReader(broker.pauses)
+        self._client_bulk: BulkReader | None = None
+        self._broker_bulk: BulkReader | None = None
+        """None before the first read that counts."""
         self.heard_at = loop.time()
         """When bytes last came from either side, or the client was last read again after a pause."""
         self.client_ended_at = 0.0
@@ -95,10 +96,12 @@ class RelaySession(Generic[C]):
         self._due = 0.0
         """When the timer fires; 0.0 for never."""
         self._timer: asyncio.TimerHandle | None = None
-        self._question: Final = BrokerQuestion(loop)
+        self._question: BrokerQuestion | None = None
+        """None before the first one."""
         self._client_full = False
         """Whether the client's socket takes no more for now, so that responses wait in the proxy."""
-        self._drain: Final = Drain()
+        self._drain: Drain | None = None
+        """None before the shutdown."""
 
     # The client's side
 
@@ -121,8 +124,11 @@ class RelaySession(Generic[C]):
             return
         self._act_on(relay, output)
         if len(data) >= BULK_BYTES and not self.over:
-            self._client_bulk.transport = self.client
-            self._bulk_reads.took(self._client_bulk, len(data), relay.client_key)
+            bulk = self._client_bulk
+            if bulk is None:
+                bulk = self._client_bulk = BulkReader(self.pauses)
+            bulk.transport = self.client
+            self._bulk_reads.took(bulk, len(data), relay.client_key)
         if began > 0.0 and self._broker.transport is not None:
             self._measured_reads.forwarded(relay.forwarded_last(now), began)
 
@@ -181,8 +187,11 @@ class RelaySession(Generic[C]):
         """Note that at least BULK_BYTES have been read from the broker at once."""
         relay = self.relay
         if relay is not None and not self.over:
-            self._broker_bulk.transport = self._broker.transport
-            self._bulk_reads.took(self._broker_bulk, size, relay.client_key)
+            bulk = self._broker_bulk
+            if bulk is None:
+                bulk = self._broker_bulk = BulkReader(self._broker.pauses)
+            bulk.transport = self._broker.transport
+            self._bulk_reads.took(bulk, size, relay.client_key)
 
     def _read_late(self, relay: Relay, data: bytes) -> None:
         """Take what the broker sends after the end of the connection; see Relay.receive_late()."""
@@ -231,10 +240,11 @@ class RelaySession(Generic[C]):
     def leave_question(self, unreachable: BrokerUnreachable) -> bool:
         """Give the response to the pending question to the broker; return whether there is one."""
         relay = self.relay
-        if self.over or relay is None or not self._question.open or not relay.answers_alone:
+        question = self._question
+        if self.over or relay is None or question is None or not question.open or not relay.answers_alone:
             return False
         self.pause(CONNECTING, False)
-        self._question.fail(unreachable)
+        question.fail(unreachable)
         return True
 
     # Between them
@@ -244,13 +254,16 @@ class RelaySession(Generic[C]):
         muted = output.client_muted
         if muted != self.pauses.has(MUTED):
             self.pause(MUTED, muted)
+        # A connection that is idle after this call keeps no bytes: a read brings up to 256 KiB.
         to_broker = output.to_broker
         if to_broker:
             self._send_to_broker(to_broker)
+            output.forget_to_broker()
         pieces = output.to_client
         if pieces and self.client is not None:
             self._unrouted = None
             self.client.writelines(joined(pieces) if self.client_tls else pieces)
+            output.forget_to_client()
         if output.unusual:
             self._take_requests(output)
         paused = output.broker_paused
@@ -273,7 +286,7 @@ class RelaySession(Generic[C]):
             self._unrouted = None
             for request in output.intercepted:
                 self._host.start_answering(self._connection, request)
-        if output.broker_responses:
+        if output.broker_responses and self._question is not None:
             self._question.answer(output.broker_responses)
 
     def _learn_brokers(self, relay: Relay, output: RelayOutput) -> None:
@@ -308,6 +321,8 @@ class RelaySession(Generic[C]):
         relay = self.relay
         if relay is None or self.over:
             raise RelayError(CLIENT_CLOSED, "the client is gone")
+        if self._question is None:
+            self._question = BrokerQuestion(self._loop)
         response = self._question.ask()
         self._act_on(relay, relay.ask_broker(request.exchange, frame, self._time()))
         return await response
@@ -385,6 +400,8 @@ class RelaySession(Generic[C]):
         if relay is None or self.over:
             return
         drain = self._drain
+        if drain is None:
+            drain = self._drain = Drain()
         drain.called(self.pauses.has(BROKER_FULL | CONNECTING))
         if drain.read_enough or not (relay.sends_unanswered or relay.request_unfinished):
             self.pause(DRAINING, True)
@@ -395,10 +412,10 @@ class RelaySession(Generic[C]):
             return
         self._act_on(relay, output)
         done = self.pauses.has(DRAINING) or drain.quiet(now - self.heard_at)
-        if done and relay.awaited is None and not self.over and not self._request_is_near(relay, now):
+        if done and relay.awaited is None and not self.over and not self._request_is_near(relay, drain, now):
             self.close(DRAINED)
 
-    def _request_is_near(self, relay: Relay, now: float) -> bool:
+    def _request_is_near(self, relay: Relay, drain: Drain, now: float) -> bool:
         """Whether to keep the connection of an active client until it has sent its next request, which stays
         unread. librdkafka connects again at once only if a request is outstanding at the end of a connection;
         otherwise it takes up to two seconds.
@@ -406,7 +423,7 @@ class RelaySession(Generic[C]):
         client = self.client
         if client is None or relay.response_due or relay.sends_unanswered or has_sent(client):
             return False
-        return self._drain.awaits_request(now - self.heard_at)
+        return drain.awaits_request(now - self.heard_at)
 
     def _finish_if_idle(self, relay: Relay, reason: str) -> None:
         if relay.idle and not self.over:
@@ -441,10 +458,12 @@ class RelaySession(Generic[C]):
         if self.over:
             return
         self.over = True
-        self._bulk_reads.end(self._client_bulk)
-        self._bulk_reads.end(self._broker_bulk)
+        for bulk in (self._client_bulk, self._broker_bulk):
+            if bulk is not None:
+                self._bulk_reads.end(bulk)
         self._arm(0.0)
-        self._question.cancel()
+        if self._question is not None:
+            self._question.cancel()
         response_due = False
         if self.relay is not None:
             response_due = self.relay.response_due

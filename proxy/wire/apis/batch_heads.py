@@ -7,7 +7,7 @@ request, and most requests are within all limits. So the request is first read w
 from typing import Final, final
 
 from proxy.wire.apis.api_00_produce import ProduceRequest
-from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView
 from proxy.wire.walk import walk
 
@@ -16,23 +16,14 @@ _MESSAGE: Final = ProduceRequest()
 
 @final
 class BatchHeads:
-    """Reads the heads of one request at a time. A connection uses one object for all requests."""
+    """Reads the heads of one request."""
 
     __slots__ = ("_body_at", "_pieces")
 
-    def __init__(self) -> None:
-        self._pieces = NOTHING
-        self._body_at = 0
-
-    def of(self, pieces: list[bytes], body_at: int) -> "BatchHeads":
-        """Begin with the request in these pieces of a frame, whose body begins at `body_at`."""
-        self._pieces = pieces
-        self._body_at = body_at
-        return self
-
-    def stop(self) -> None:
-        """Drop the references to the request's bytes."""
-        self._pieces = NOTHING
+    def __init__(self, pieces: list[bytes], body_at: int) -> None:
+        """The request is in these pieces of a frame; its body begins at `body_at`."""
+        self._pieces: Final = pieces
+        self._body_at: Final = body_at
 
     def read(self, request: RequestView) -> None:
         """Set the heads of the request's items, which are all partitions of the frame."""

@@ -6,7 +6,7 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.exchange import Exchange, new_client
-from proxy.relay.produced_records import ProducedRecords
+from proxy.relay.produced_records import settle_records
 from proxy.wire.cursor import NO_ID
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
@@ -25,7 +25,7 @@ def test_items_are_counted_as_they_come_and_the_rest_at_the_end(inbound: bool) -
     view.add(Item("t", NO_ID, 3, 600))
     usage.count_items(cut, view)
     assert (cut.uncounted, view.items) == (400, [])
-    ProducedRecords(traffic).settle(client, view, [])
+    settle_records(traffic, client, view, [])
     counted = traffic.partitions["t", NO_ID, 3]
     assert (counted.bytes_in, counted.bytes_out) == ((600, 0) if inbound else (0, 600))
     usage.end(cut)

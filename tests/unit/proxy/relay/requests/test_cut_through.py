@@ -17,11 +17,11 @@ from proxy.relay.requests.cut_through import RequestCutThrough
 from proxy.relay.requests.parser import RequestParser
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
-from proxy.wire.cursor import NO_ID
+from proxy.wire.cursor import NO_ID, Cursor
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame
-from proxy.wire.reader import Reader
+from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.spare_items import SpareItems
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView
@@ -41,7 +41,16 @@ class Side:
         self.large = RequestCutThrough(
             self.output,
             self.traffic,
-            RequestParser(quotas, self.traffic, WITHOUT_INTERCEPTED, None, False, SpareItems()),
+            RequestParser(
+                quotas,
+                self.traffic,
+                apis=WITHOUT_INTERCEPTED,
+                protected=None,
+                between_brokers=False,
+                spare_items=SpareItems(),
+                reader=Reader(NOTHING),
+                cursor=Cursor(),
+            ),
             RequestCharges(quotas, self.in_flight, IdBudget(TopicNames())),
         )
         client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)

@@ -13,11 +13,12 @@ from proxy.relay.requests.parser import RequestParser, unread_body
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE
 from proxy.wire.apis.api import Api, RequestHeader, read_request_header
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
+from proxy.wire.cursor import Cursor
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Short
 from proxy.wire.frames import Frame, start_reading
 from proxy.wire.protected_topics import ProtectedTopics
-from proxy.wire.reader import Reader
+from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.spare_items import SpareItems
 from proxy.wire.views import RequestView
 from tests.support.messages.exchanges import TOPIC, fetch, opaque, produce
@@ -41,10 +42,12 @@ class Side:
         self.parser = RequestParser(
             engine(quotas or {}, resources=resources),
             self.traffic,
-            WITHOUT_INTERCEPTED,
-            protected,
-            between_brokers,
-            SpareItems(),
+            apis=WITHOUT_INTERCEPTED,
+            protected=protected,
+            between_brokers=between_brokers,
+            spare_items=SpareItems(),
+            reader=Reader(NOTHING),
+            cursor=Cursor(),
         )
         self.client = new_client(Identity("u", "client", "127.0.0.1"), b"client", self.traffic, 0)
 

@@ -10,7 +10,6 @@ from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
-from proxy.relay.produced_records import ProducedRecords
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.cut_through import ResponseCutThrough
 from proxy.relay.responses.withheld_responses import WithheldResponses
@@ -45,7 +44,6 @@ class Side:
             in_flight=self.in_flight,
             charges=charges,
             withheld=WithheldResponses(limits, self.traffic, self.in_flight, names, charges),
-            produced=ProducedRecords(self.traffic),
             addresses=Ports(),
             errors=BrokerErrors(self.traffic, 0),
         )

@@ -13,7 +13,9 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.read_turns import ReadTurns
 from proxy.relay.responses.responses import FIRST_PART_BYTES, Responses
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
+from proxy.wire.cursor import Cursor
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
+from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.spare_items import SpareItems
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import fetched, responded
@@ -37,6 +39,8 @@ class Side:
             errors=BrokerErrors(self.traffic, 1),
             turns=ReadTurns(None),
             spare_items=SpareItems(),
+            reader=Reader(NOTHING),
+            cursor=Cursor(),
         )
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 

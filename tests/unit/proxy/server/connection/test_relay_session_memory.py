@@ -61,6 +61,7 @@ async def reserve_and_give_back(host: Memory) -> None:
         assert host.relays[0].output.to_broker == []
         host.may_respond.set()
         assert await reader.readexactly(len(produced(1))) == produced(1)
+        assert host.relays[0].output.to_client == [], "an idle connection keeps no bytes"
         writer.close()
         while host.gone == 0:  # noqa: ASYNC110
             await asyncio.sleep(0.001)

@@ -32,7 +32,7 @@ def test_each_item_gets_its_head(pieces: int) -> None:
     view = RequestView(0, 9, 1, "c", len(frame), flexible=True, want_items=True)
     Produce().read_request(Reader(parts, 12), view)
     assert [item.head for item in view.items] == [b""] * 5
-    heads = BatchHeads().of(parts, 12)
+    heads = BatchHeads(parts, 12)
     heads.read(view)
     assert [item.head for item in view.items] == [batch[:BATCH_HEAD_BYTES] for batch in BATCHES]
     assert [(item.topic, item.partition) for item in view.items] == [
