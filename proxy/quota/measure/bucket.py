@@ -113,6 +113,11 @@ class Bucket:
         return isinstance(self._limiter, EwmaRate)
 
     @property
+    def windowed(self) -> bool:
+        """Whether Kafka's rate limits."""
+        return isinstance(self._limiter, WindowLimit)
+
+    @property
     def window_seconds(self) -> float:
         """The seconds of the limit that Kafka's rate allows an idle client at once."""
         return self._rule.window.burst_seconds
@@ -146,9 +151,12 @@ class Bucket:
             self._begin_rate(rule)
         self._rule = rule
         self.observed = rule.observed
-        limiter = self._limiter = _limiter(self._limiter, limit, rule, now)
-        if isinstance(limiter, WindowLimit) and old_limit != UNLIMITED:
-            limiter.rescale(old_limit, limit, now)
+        before = self._limiter
+        limiter = self._limiter = _limiter(before, limit, rule, now)
+        if isinstance(limiter, WindowLimit):
+            limiter.share(self._part, rule.window, limiter is before and self.used > 0.0, now)
+            if old_limit != UNLIMITED:
+                limiter.rescale(old_limit, limit, now)
 
     def forget_tokens(self) -> None:
         """Begin with all tokens when configure() sets the next rule that has some."""
@@ -225,7 +233,9 @@ class Bucket:
         rule = self._rule
         rate = self._rate()
         rate.record(value, now)
-        seconds = limiter.record(value, rate.throttle_seconds(self.limit, now), self.limit, rule, now)
+        seconds = limiter.record(
+            value, rate.throttle_seconds(self.mean_limit(now), now), self.limit, rule, now
+        )
         if who is not None and not rule.observed:
             self.ahead_seconds = limiter.ahead_seconds(who, value, seconds, self.limit)
         return min(seconds, rule.max_throttle_seconds)
@@ -249,7 +259,16 @@ class Bucket:
         limiter = self._limiter
         if not isinstance(limiter, WindowLimit):
             return limiter.throttle_seconds(self.limit, now)
-        return limiter.wait(self._rate().throttle_seconds(self.limit, now), self.limit, now)
+        return limiter.wait(self._rate().throttle_seconds(self.mean_limit(now), now), self.limit, now)
+
+    def mean_limit(self, now: float) -> float:
+        """What the rate is compared with: the limit, and for Kafka's rate the mean of this process's parts of
+        it during the window.
+        """
+        limiter = self._limiter
+        if not isinstance(limiter, WindowLimit):
+            return self.limit
+        return self.whole_limit * limiter.mean_part(self._rule.window, now)
 
     def measure(self, now: float) -> float:
         """The rate per second: the average if that limits, otherwise Kafka's sampled rate."""
@@ -269,7 +288,7 @@ class Bucket:
     def over(self, now: float) -> bool:
         """Whether the use is over the limit."""
         tokens = self.tokens
-        return self.measure(now) > self.limit if tokens is None else tokens.measure(now) < 0.0
+        return self.measure(now) > self.mean_limit(now) if tokens is None else tokens.measure(now) < 0.0
 
     def _share(self, who: Identity, tokens: float, now: float) -> float:
         """Add tokens to the debt of a connection; return how long it waits."""

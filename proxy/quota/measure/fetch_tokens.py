@@ -38,7 +38,7 @@ def tokens_left(bucket: Bucket, now: float) -> float:
     wait = bucket.wait(now)
     if wait > 0.0:
         return -wait * bucket.limit
-    left = (bucket.limit - bucket.measure(now)) * bucket.window_seconds
+    left = (bucket.mean_limit(now) - bucket.measure(now)) * bucket.window_seconds
     allowance = bucket.allowance
     return left if allowance is None else min(left, allowance.measure(now))
 

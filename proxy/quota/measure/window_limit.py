@@ -1,8 +1,10 @@
 """WindowLimit: how Kafka's sampled rate limits a bucket."""
 
+import math
 from typing import final
 
 from proxy.quota.identity import Identity
+from proxy.quota.limits.enforcement import RateWindow
 from proxy.quota.measure.fair_share import Debtors
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import TokenBucket
@@ -16,7 +18,7 @@ class WindowLimit:
     shortens it, its end is remembered here, and each use until then postpones it by value / limit seconds.
     """
 
-    __slots__ = ("_debtors", "_owed_until", "allowance")
+    __slots__ = ("_debtors", "_mean_part", "_owed_until", "_part", "_part_at", "allowance")
 
     def __init__(self) -> None:
         self._owed_until = 0.0
@@ -27,6 +29,32 @@ class WindowLimit:
         """
         self._debtors: Debtors | None = None
         """The connections that have used the bucket since it has been over its limit; None if it is not."""
+        self._part = 1.0
+        """The part of the limit that this process may use."""
+        self._mean_part = 1.0
+        """mean_part() at the last change of the part."""
+        self._part_at = -math.inf
+        """The time of the last change."""
+
+    def share(self, part: float, window: RateWindow, used: bool, now: float) -> None:
+        """Set the part of the limit that this process may use from now on. `used`: whether it used any."""
+        if part == self._part:
+            return
+        self._mean_part = self.mean_part(window, now) if used else part
+        self._part = part
+        self._part_at = now
+
+    def mean_part(self, window: RateWindow, now: float) -> float:
+        """The approximate mean of the parts that this process had during the window of Kafka's rate.
+
+        The rate is a mean over the window, too. If it were compared with the part of the moment, a process
+        whose part grows could use a whole window's worth at once, which other processes have used already,
+        and one whose part becomes smaller would have to wait for most of a window.
+        """
+        elapsed = now - self._part_at
+        if elapsed >= window.burst_seconds:
+            return self._part
+        return self._mean_part + (self._part - self._mean_part) * elapsed / window.burst_seconds
 
     def configure(self, limit: float, rule: RateRule, now: float) -> None:
         """Set a new limit or rule. What is owed stays, unless the bucket is only observed."""

@@ -105,7 +105,7 @@ class LocalUses:
                 entry = self._look_at(bucket, entry, node_id, sharing, now)
             self._found[bucket] = entry
             if divide:
-                bucket.share(sharing.part(entry.key), now)
+                bucket.share(sharing.part(entry.key, not bucket.windowed), now)
 
     def _look_at(
         self, bucket: Bucket, entry: _Known | None, node_id: int, sharing: Sharing, now: float
@@ -155,7 +155,7 @@ class LocalUses:
         """Give the hot buckets of the last pass their parts, before the next one."""
         for use, bucket in zip(self._uses, self._used, strict=True):
             if _shared(bucket):
-                bucket.share(sharing.part(use.key), now)
+                bucket.share(sharing.part(use.key, not bucket.windowed), now)
 
 
 def hold(buckets: list[Bucket], part: float, now: float) -> None:

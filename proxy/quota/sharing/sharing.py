@@ -251,8 +251,12 @@ class Sharing:
             self.lost += 1
         self._returned = number
 
-    def part(self, key: str) -> float:
-        """The part of the bucket's limit that this process may use, above 0.0 and at most about 1.1."""
+    def part(self, key: str, credit: bool = True) -> float:
+        """The part of the bucket's limit that this process may use, above 0.0 and at most about 1.1.
+
+        credit: whether the part may include credit. Kafka's rate needs none: what is not used for a while may
+        be used during the rest of its window.
+        """
         least = RESERVE / max(len(self._members), 1)
         if self._stalled_until > 0:
             return least
@@ -262,7 +266,10 @@ class Sharing:
             in_force = self._cold if cooling is None else cooling[0].in_force
             return max(in_force.least(self._read_by_all), least)
         in_force, read_by_all = bucket.in_force, self._read_by_all
-        part = in_force.least_settled(read_by_all) if self.degraded else in_force.least(read_by_all)
+        if credit and not self.degraded:
+            part = in_force.least(read_by_all)
+        else:
+            part = in_force.least_settled(read_by_all)
         if self._newer:
             # The demands of some processes are unknown.
             part = min(part, 1.0 / len(self._members))

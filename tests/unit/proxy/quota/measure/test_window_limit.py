@@ -67,6 +67,19 @@ def test_a_new_connection_of_a_known_user_has_others_ahead() -> None:
     assert made.ahead_seconds(another, 500.0, 1.0, LIMIT) == 0.0, "the bucket has been within its limit"
 
 
+def test_the_mean_part_follows_the_part_within_a_window() -> None:
+    made = window(SHORT)
+    kafkas = SHORT.window
+    assert made.mean_part(kafkas, 10.0) == 1.0
+    made.share(0.1, kafkas, False, 10.0)
+    assert made.mean_part(kafkas, 10.0) == 0.1, "nothing of the whole limit was used"
+    made.share(0.9, kafkas, True, 20.0)
+    found = [made.mean_part(kafkas, 20.0 + part * kafkas.burst_seconds) for part in (0.0, 0.5, 1.0, 2.0)]
+    assert found == pytest.approx([0.1, 0.5, 0.9, 0.9])
+    made.share(0.1, kafkas, True, 20.0 + 0.5 * kafkas.burst_seconds)
+    assert made.mean_part(kafkas, 20.0 + kafkas.burst_seconds) == pytest.approx(0.3)
+
+
 def test_what_others_owe_is_inherited() -> None:
     made, other, third = window(REPAYS), window(REPAYS), window(REPAYS)
     for each in (other, third):
