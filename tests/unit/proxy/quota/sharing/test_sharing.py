@@ -130,7 +130,7 @@ def test_demand_moves_the_limit_and_goes_back() -> None:
     world, a, b = two()
     used = 0.0
     for _ in range(10):
-        used += 20.0
+        used += 100.0 * REPORT_SECONDS
         world.turn(a=use(rate=100.0, waiting=2, used=used), b=use())
     assert a.part(KEY) > 0.97
     assert b.part(KEY) < 0.03
