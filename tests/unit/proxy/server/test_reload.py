@@ -4,7 +4,9 @@ import asyncio
 import errno
 import logging
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -107,11 +109,16 @@ async def test_replaced_link_is_followed(tmp_path: Path, monkeypatch: pytest.Mon
 async def test_a_storm_of_signals_costs_two_reloads(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
     """The second one reads the file after the last signal."""
     caplog.set_level(logging.INFO)
+    # The first reload ends after the last signal.
+    one_thread, gate = ThreadPoolExecutor(max_workers=1), threading.Event()
+    asyncio.get_running_loop().set_default_executor(one_thread)
+    one_thread.submit(gate.wait)
     storm = [asyncio.ensure_future(kit.reload.reload("SIGHUP")) for _ in range(100)]
     await asyncio.sleep(0)
     changed = kit.path.with_suffix(".new")
     changed.write_text(text(2))
     changed.replace(kit.path)
+    gate.set()
     await asyncio.gather(*storm)
     assert kit.applied[-1] == 2
     assert len([line for line in caplog.messages if "SIGHUP" in line]) == 2
