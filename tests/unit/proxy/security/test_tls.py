@@ -191,9 +191,16 @@ def test_real_sockets(authority: Authority) -> None:
     signed = authority.sign("proxy")
     server = server_tls(Tls(certificate=signed.certificate, key=signed.key), AT)
     left, right = socket.socketpair()
-    thread = threading.Thread(target=lambda: server.context.wrap_socket(left, server_side=True).close())
+
+    def serve() -> None:
+        with server.context.wrap_socket(left, server_side=True) as connection:
+            connection.sendall(b"x")
+            assert connection.recv(1) == b"y"
+
+    thread = threading.Thread(target=serve)
     thread.start()
     client = client_tls(UpstreamTls(ca=authority.ca), AT).context
     with client.wrap_socket(right, server_hostname="localhost") as connection:
-        assert connection.recv(1) == b""
+        assert connection.recv(1) == b"x"
+        connection.sendall(b"y")
     thread.join()
