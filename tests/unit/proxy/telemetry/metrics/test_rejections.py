@@ -2,7 +2,7 @@
 
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engines import QuotaEngines
-from proxy.quota.identity import Identity
+from proxy.quota.identity import ANONYMOUS, Identity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.config_keys import BYTES_IN_THRESHOLD, TOTAL_BYTES_IN_THRESHOLD
 from proxy.quota.limits.limits import Limits
@@ -29,7 +29,7 @@ def rejecting() -> QuotaEngines:
     request = RequestView(0, 9, 1, "c", 5000)
     request.items = [Item("orders", NO_ID, 0, 1000)]
     engine = engines.engine(1, 0.0)
-    engine.admit(request, WHO, 0.0)
+    engine.admit(request, Identity(ANONYMOUS, "c", "127.0.0.1"), 0.0)
     request.items = [Item("orders", NO_ID, 0, 300)]
     assert engine.reject(request, WHO, 5.0).items == [0]
     return engines
