@@ -80,6 +80,8 @@ class Bucket:
         """
         self.fetch_queue: FetchQueue | None = None
         """Consumers' quotas: what fetches in flight have reserved; None before the first."""
+        self.kept_until = now
+        """The time before which its owner does not drop it for another bucket."""
         self.throttled_until = 0.0
         self.throttled_requests = 0
         self.throttle_seconds = 0.0
@@ -94,6 +96,14 @@ class Bucket:
     def rule(self) -> RateRule:
         """How it limits."""
         return self._rule
+
+    def __lt__(self, other: "Bucket") -> bool:
+        """Order a heap, whose owner changes `kept_until` only of a bucket that it has taken out."""
+        return self.kept_until < other.kept_until
+
+    def __hash__(self) -> int:
+        """By identity, as equality is. A compiled class with an order inherits no hash."""
+        return id(self)
 
     @property
     def tokens(self) -> TokenBucket | None:

@@ -67,9 +67,9 @@ class Buckets:
         self._buckets: Final[dict[ClientNames, Bucket]] = {}
         """The buckets by the user, client id and address that they carry."""
         self._name_bytes = 0
-        self._oldest: Final[list[tuple[float, ClientNames]]] = []
-        """A heap with an entry for each bucket: the time before which it is not dropped for another one. That
-        was its last use when the entry was made, or the time at which its debt will be paid.
+        self._oldest: Final[list[Bucket]] = []
+        """A heap of all buckets. Bucket.kept_until was the last use when the bucket was put into it, or the
+        time at which its debt will be paid.
         """
         self._resolved: Final[dict[ClientNames, ClientNames | None]] = {}
         """The names that the bucket of a client carries, by those of the client; None: it has no limit."""
@@ -193,13 +193,14 @@ class Buckets:
         )
         self.first_parts.give(bucket, now)
         self._buckets[names] = bucket
-        heappush(self._oldest, (now, names))
+        heappush(self._oldest, bucket)
         self._name_bytes += size
         self._inherit(names, bucket, now)
         return bucket
 
-    def _drop(self, names: ClientNames) -> None:
-        """Drop a bucket whose entry in the heap has been removed."""
+    def _drop(self, bucket: Bucket) -> None:
+        """Drop a bucket that has been taken out of the heap."""
+        names = (bucket.user, bucket.client_id, bucket.ip)
         self._generation += 1
         del self._buckets[names]
         self._name_bytes -= _size(names)
@@ -284,14 +285,14 @@ class Buckets:
         """Drop buckets that have not been used for an hour, FORGOTTEN_AT_MOST at most."""
         oldest = self._oldest
         left = FORGOTTEN_AT_MOST
-        while left > 0 and oldest and oldest[0][0] <= now - IDLE_SECONDS:
+        while left > 0 and oldest and oldest[0].kept_until <= now - IDLE_SECONDS:
             left -= 1
-            names = heappop(oldest)[1]
-            bucket = self._buckets[names]
+            bucket = heappop(oldest)
             if bucket.idle(now):
-                self._drop(names)
+                self._drop(bucket)
             else:
-                heappush(oldest, (_kept_until(bucket, now), names))
+                bucket.kept_until = _kept_until(bucket, now)
+                heappush(oldest, bucket)
 
     def _make_room(self, now: float) -> None:
         """Drop the least recently used bucket without a debt. A client whose debt is forgotten may send
@@ -299,21 +300,20 @@ class Buckets:
         been used since, or have a debt, drop the one with the earliest time among these.
         """
         oldest = self._oldest
-        kept: list[tuple[float, ClientNames]] = []
+        kept: list[Bucket] = []
         while oldest and len(kept) < EXAMINED_AT_MOST:
-            since, names = heappop(oldest)
-            bucket = self._buckets[names]
+            bucket = heappop(oldest)
             until = _kept_until(bucket, now)
-            if until <= min(since, now):
+            if until <= min(bucket.kept_until, now):
                 break
-            kept.append((until, names))
+            bucket.kept_until = until
+            kept.append(bucket)
         else:
-            first = min(kept)
-            kept.remove(first)
-            names = first[1]
-        self._drop(names)
-        for entry in kept:
-            heappush(oldest, entry)
+            bucket = min(kept)
+            kept.remove(bucket)
+        self._drop(bucket)
+        for bucket in kept:
+            heappush(oldest, bucket)
 
 
 def _kept_until(bucket: Bucket, now: float) -> float:
