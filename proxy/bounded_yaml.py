@@ -6,7 +6,7 @@ which libyaml produces without recursion, are checked first. This adds a sixth t
 """
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -27,6 +27,14 @@ _LIBYAML: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 class OutOfBounds(yaml.MarkedYAMLError):
     """The text is too large or too deep. `problem` says what is allowed, `problem_mark` where, if known."""
+
+
+class RepeatedKey(NamedTuple):
+    """A key that occurs twice in a mapping: its path from the root, and the lines (from 1)."""
+
+    path: tuple[str | int, ...]
+    first: int
+    second: int
 
 
 def _out_of_bounds(problem: str, mark: Any = None) -> OutOfBounds:
@@ -63,11 +71,6 @@ def read_text(path: Path) -> str:
     return content.decode("utf-8")
 
 
-def parse(text: str) -> object:
-    """The value of the text's only document; None if it is empty. Raises yaml.YAMLError."""
-    return construct(compose(text))
-
-
 def compose(text: str) -> yaml.Node | None:
     """The root node of the text's only document; None if it is empty.
 
@@ -80,6 +83,32 @@ def compose(text: str) -> yaml.Node | None:
         return root
     finally:
         loader.dispose()
+
+
+def repeated_key(root: yaml.Node | None) -> RepeatedKey | None:
+    """The first key found that occurs twice in a mapping; None if there is none. PyYAML uses the last value.
+
+    An aliased node is visited once.
+    """
+    waiting: list[tuple[tuple[str | int, ...], yaml.Node | None]] = [((), root)]
+    seen: set[int] = set()
+    while waiting:
+        path, node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += [((*path, place), item) for place, item in enumerate(node.value)]
+        elif isinstance(node, yaml.MappingNode):
+            lines: dict[tuple[str, str], int] = {}
+            for name, value in node.value:
+                text, line = str(name.value), name.start_mark.line + 1
+                first = lines.get((name.tag, text))
+                if first is not None:
+                    return RepeatedKey((*path, text), first, line)
+                lines[name.tag, text] = line
+                waiting.append(((*path, text), value))
+    return None
 
 
 def construct(root: yaml.Node | None) -> object:

@@ -9,14 +9,24 @@ import yaml
 
 from pipeline.errors import InputError
 from proxy import bounded_yaml
+from proxy.errors import spell
 
 T = TypeVar("T")
 
 
 def read_yaml(path: Path) -> Any:
-    """Return the file's only document; JSON is YAML too. Raises InputError if there is none."""
+    """Return the file's only document; JSON is YAML too. Raises InputError if there is none, or if a key
+    occurs twice.
+    """
     try:
-        return bounded_yaml.parse(bounded_yaml.read_text(path))
+        root = bounded_yaml.compose(bounded_yaml.read_text(path))
+        twice = bounded_yaml.repeated_key(root)
+        if twice is not None:
+            raise InputError(
+                f"{path}:{twice.second}: {spell(twice.path)}: duplicate key, first on line {twice.first}; "
+                "keep one of them"
+            )
+        return bounded_yaml.construct(root)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

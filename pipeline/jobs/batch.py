@@ -13,7 +13,7 @@ from pipeline.transforms.chargeback import chargeback
 from pipeline.transforms.events import with_date
 from pipeline.transforms.replay.replay import replay, untried
 from pipeline.transforms.throttle import bound, throttle
-from pipeline.transforms.usage import DAY, partition_rates, usage
+from pipeline.transforms.usage import DAY, HOURS_PER_DAY, partition_rates, usage
 
 
 def append(job: Job, *, compact: bool = False) -> None:
@@ -33,16 +33,19 @@ def append(job: Job, *, compact: bool = False) -> None:
 
 def write_usage(job: Job, by: str) -> None:
     """Write `usage/`: the usage of each tenant on each partition, by hour or day."""
+    job.warn_of_parts(HOURS_PER_DAY if by == DAY else 1)
     job.write_by_date("usage", usage(job.events(by_hour=True), by), whole_days=by == DAY)
 
 
 def write_throttle(job: Job) -> None:
     """Write `throttle/`: the throttling and rejections of each tenant, by hour."""
+    job.warn_of_parts()
     job.write_by_date("throttle", throttle(job.events(bound)))
 
 
 def write_chargeback(job: Job, prices: Prices) -> None:
     """Write `chargeback/`: the cost of each tenant."""
+    job.warn_of_parts()
     job.write("chargeback", chargeback(job.hourly_sums(), prices))
 
 

@@ -27,6 +27,8 @@ from pipeline.storage.tables import QUARANTINE_TABLE, Events, Quality, all_event
 from pipeline.transforms.events import with_period
 from pipeline.window import Window
 
+_HOUR_MS: Final = 3_600_000
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -135,7 +137,11 @@ class Job:
 
     def hourly_sums(self) -> DataFrame:
         """Return sums by hour of the events of the window, for a bill; see Events.hourly_sums()."""
-        return self._source_events().hourly_sums()
+        events = self._source_events()
+        sums = events.hourly_sums()
+        if events.are_counted:
+            self._known_period = events.period()
+        return sums
 
     def _source_events(self) -> Events:
         if self._events is None:
@@ -178,6 +184,17 @@ class Job:
             yield with_period(found, self._known_period)
         finally:
             rows.delete()
+
+    def warn_of_parts(self, hours: int = 1) -> None:
+        """Say so if the window has a part of a period of so many hours: the rows of it are of that part."""
+        window, length = self.options.window, hours * _HOUR_MS
+        ends = {"--from": window.start_ms, "--to": window.end_ms}
+        for option, end in ends.items():
+            if end is not None and end % length:
+                period = "an hour" if hours == 1 else "a day (UTC)"
+                self.say(
+                    f"{option} is within {period}: the rows of it count only the events in the window", "bold"
+                )
 
     def write(self, name: str, table: DataFrame) -> str:
         """Write a table of events(), and quarantine invalid events; return the table's place."""

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from pipeline.storage.dates import DATE, Dates
 from pipeline.storage.filesystem import FilePath, literal
+from pipeline.storage.swaps import WHOLE, Swap
 from pipeline.storage.tables import table_folder
 from pipeline.window import Window
 
@@ -40,16 +41,16 @@ class History:
         self._dates: Final = Dates(window, whole_days)
         self._folder: Final = FilePath(table.sparkSession, table_folder(out, name))
         self._aside: Final = self._folder.beside("new")
+        self._swap: Final = Swap(self._folder, self._aside)
 
     def write(self) -> Written:
         """Write the rows of this run.
 
         The new dates are written aside. When they are whole, they take the places of the old ones, one after
-        the other. If this process is killed, each date of the table is the old one or the new one; a date
-        that is missing comes back with the next run.
+        the other. If this process is killed, each date of the table is the old one or the new one, or
+        missing; the next run puts the other new dates in their places, too.
         """
         self._repair()
-        self._aside.delete()
         before = _dates(self._folder)
         try:
             by_date = self._table.hint("rebalance", DATE)
@@ -57,15 +58,15 @@ class History:
             computed = _dates(self._aside)
             gone = {day for day in before - computed if self._dates.replaces(day)}
             self._keep_others(before, computed | gone)
-            self._swap(before, gone)
         except BaseException:
             self._aside.delete()
             raise
+        self._put(before, gone)
         of_run = F.col(DATE).isin(sorted(computed)) & self._dates.has_hour()
         return Written(str(self._folder), self._read().where(of_run), sorted(gone - _dates(self._folder)))
 
     def _repair(self) -> None:
-        self._folder.repair()
+        self._swap.finish()
         for name in self._folder.names():
             found = _OLD_FOLDER.fullmatch(name)
             if found:
@@ -86,21 +87,17 @@ class History:
             return
         self._read().where(stays).write.mode("append").partitionBy(DATE).parquet(str(self._aside))
 
-    def _swap(self, before: set[date], gone: set[date]) -> None:
+    def _put(self, before: set[date], gone: set[date]) -> None:
         """Put the dates that were written aside in their places, and remove those that are gone."""
         after = _dates(self._aside)
         if before and (before - gone or after):
-            for day in sorted(after):
-                self._aside.child(_folder(day)).replace(self._folder.child(_folder(day)))
-            for day in sorted(gone - after):
-                self._folder.child(_folder(day)).remove()
-            self._aside.delete()
+            self._swap.run(map(_folder, sorted(after)), map(_folder, sorted(gone - after)))
             return
         if not after:
             # Spark reads a table without dates only if it has a file.
             nothing = self._table.sparkSession.createDataFrame([], self._table.schema)
             nothing.write.mode("overwrite").parquet(str(self._aside))
-        self._aside.replace(self._folder)
+        self._swap.run([WHOLE])
 
     def _read(self) -> DataFrame:
         found = self._table.sparkSession.read.schema(self._table.schema).parquet(literal(str(self._folder)))

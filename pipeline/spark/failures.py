@@ -37,7 +37,11 @@ _ADVICE: Final = (
         "give Spark more memory, such as --conf spark.driver.memory=8g, or divide the events with --from and "
         "--to",
     ),
-    (r"No space left on device", "free space, or name another disk with --conf spark.local.dir=FOLDER"),
+    (
+        r"No space left on device|Disk quota exceeded|File too large",
+        "free space on the disk of --out, and on that of Spark's temporary files, which --conf "
+        "spark.local.dir=FOLDER moves to another disk",
+    ),
     (
         r"Permission denied|AccessControlException|AccessDenied|Mkdirs failed|ParentNotDirectory",
         "use a folder to which this user has access",

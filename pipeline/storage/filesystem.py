@@ -82,6 +82,10 @@ class FilePath:
             if name.endswith(suffix) and not name.startswith(HIDDEN)
         }
 
+    def files(self) -> list[str]:
+        """Return the paths, from this folder, of the files in it and in its folders that Spark reads."""
+        return [name.removeprefix("/") for name in self._names()]
+
     def child(self, name: str) -> "FilePath":
         """Return a file or folder in this folder."""
         return FilePath(self._spark, f"{self._text}/{name}")
@@ -100,7 +104,7 @@ class FilePath:
         """Take the place of another file or folder, which is deleted.
 
         No file system replaces a folder in one step. If this process is killed between the steps, `other` is
-        missing, and repair() brings it back.
+        missing, and repair() brings it back. See Swap for folders whose rename is no single step either.
         """
         before = other.beside("old")
         before.delete()
@@ -158,7 +162,7 @@ class FilePath:
         finally:
             self._files.setWriteChecksum(True)
 
-    def _names(self, suffix: str) -> Iterator[str]:
+    def _names(self, suffix: str = "") -> Iterator[str]:
         if not self.exists():
             return
         root = self._files.makeQualified(self._path).toString()

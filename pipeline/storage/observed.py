@@ -25,6 +25,11 @@ class Observed:
         """The table, to be used in the action."""
         self._found: dict[str, Any] | None = None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether get() has returned the counts already."""
+        return self._found is not None
+
     def get(self, copy: Callable[[], DataFrame | None] | None = None) -> dict[str, Any]:
         """Return the counts. Call it after the action; it computes the table again if Spark reported none, or
         reads the `copy` that the action has written.

@@ -14,6 +14,7 @@ from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.locks import locked
 from pipeline.storage.observed import Observed
 from pipeline.storage.sources import KAFKA, LINES, Source, is_parquet, read_checked
+from pipeline.storage.swaps import WHOLE, Swap
 from pipeline.transforms.duplicates import (
     CONTRADICTED,
     HASHED,
@@ -43,13 +44,14 @@ def write_table(table: DataFrame, out: str, name: str) -> str:
     """Write the table, replacing an existing one once the new one is whole; return its folder."""
     folder = FilePath(table.sparkSession, table_folder(out, name))
     aside = folder.beside("new")
-    folder.repair()
+    swap = Swap(folder, aside)
+    swap.finish()
     try:
         table.write.mode("overwrite").parquet(str(aside))
     except BaseException:
         aside.delete()
         raise
-    aside.replace(folder)
+    swap.run([WHOLE])
     return str(folder)
 
 
@@ -218,11 +220,16 @@ class Events:
         doubts = self._find_doubts() if self._is_parquet else None
         if doubts is None:
             return self.events().select(*HOURLY, *SUMMED)
-        self._selected, self._known = within(good(self._seen.table), self._window), None
         # Without invalid rows, nothing needs to be checked again.
-        events = self._selected if self._seen.get()["bad"] else within(self._checked, self._window)
-        self._doubted = Observed(hourly_sums(events, doubts), contradicted=F.count_if(CONTRADICTED))
+        events = good(self._seen.table) if self._seen.get()["bad"] else self._checked
+        self._selected, self._known = within(events, self._window), None
+        self._doubted = Observed(hourly_sums(self._selected, doubts), contradicted=F.count_if(CONTRADICTED))
         return self._doubted.table.select(*HOURLY, *SUMMED)
+
+    @property
+    def are_counted(self) -> bool:
+        """Whether an action has counted what is read, so that period() takes no further one."""
+        return self._seen.is_known
 
     def close(self) -> None:
         """Forget what is kept in memory."""

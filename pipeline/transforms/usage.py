@@ -14,7 +14,7 @@ HOUR: Final = "hour"
 DAY: Final = "day"
 _PERCENTS: Final = (95, 99)
 _RATES: Final = {"bytes_in": "_in_rates", "bytes_out": "_out_rates"}
-_HOURS_PER_DAY: Final = 24
+HOURS_PER_DAY: Final = 24
 
 
 def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
@@ -22,7 +22,7 @@ def usage(events: DataFrame, by: str = HOUR) -> DataFrame:
     in_order = IN_ORDER[:-1]
     intervals = with_rates(with_hash(events), in_order)
     if by == DAY:
-        begins = F.col(EVENT_HOUR) - F.col(EVENT_HOUR) % _HOURS_PER_DAY
+        begins = F.col(EVENT_HOUR) - F.col(EVENT_HOUR) % HOURS_PER_DAY
         groups = intervals.groupBy(begins.alias(EVENT_HOUR), *HOURLY[1:], "broker")
     else:
         groups = intervals.sortWithinPartitions(*in_order).groupBy(*in_order)

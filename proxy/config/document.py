@@ -115,23 +115,8 @@ def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | N
 
 
 def _reject_duplicates(root: yaml.Node | None, file: Path) -> None:
-    """Raise SettingsError for a key that occurs twice in a mapping. Visits an aliased node once."""
-    waiting: list[tuple[KeyPath, yaml.Node | None]] = [((), root)]
-    seen: set[int] = set()
-    while waiting:
-        key, node = waiting.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            waiting += [((*key, place), item) for place, item in enumerate(node.value)]
-        elif isinstance(node, yaml.MappingNode):
-            lines: dict[tuple[str, str], int] = {}
-            for name, value in node.value:
-                text, line = str(name.value), name.start_mark.line + 1
-                first = lines.get((name.tag, text))
-                if first is not None:
-                    problem = f"duplicate key, first on line {first}; keep one of them"
-                    raise SettingsError(problem, (*key, text), file, line)
-                lines[name.tag, text] = line
-                waiting.append(((*key, text), value))
+    """Raise SettingsError for a key that occurs twice in a mapping."""
+    found = bounded_yaml.repeated_key(root)
+    if found is not None:
+        problem = f"duplicate key, first on line {found.first}; keep one of them"
+        raise SettingsError(problem, found.path, file, found.second)

@@ -59,6 +59,7 @@ WHOLE: Final[Mapping[str, str]] = {
     "tests/pipeline/test_end_to_end.py": "the whole path, from clients to tables",
     "tests/pipeline/test_standalone_cluster.py": "a job on a Spark cluster",
     "tests/pipeline/test_killed_runs.py": "runs that are killed while they change files",
+    "tests/pipeline/test_full_disk.py": "jobs that cannot write",
     "tests/pipeline/test_peers.py": "the tables, compared with those of other programs",
 }
 """Test files without a source file, and what they test."""

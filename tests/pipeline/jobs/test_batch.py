@@ -77,6 +77,21 @@ def test_events_that_came_too_late_are_counted_or_named(
     assert run_job("usage", "--events", lines, "--out", tmp_path / "out", "--with-late").exit_code == 2
 
 
+def test_a_window_within_an_hour_is_named(run_job: RunJob, tmp_path: Path) -> None:
+    """Its row would otherwise look like that of the whole hour or day."""
+    lines = write_lines(tmp_path / "events.jsonl", [make_event()])
+    job = ("usage", "--events", lines, "--out", tmp_path / "out")
+    hour = ("--from", "2025-12-31T12:00", "--to", "2025-12-31T13:00")
+    for options, told in (
+        (hour, []),
+        ((*hour[:-1], "2025-12-31T12:30"), ["--to is within an hour"]),
+        ((*hour, "--by", "day"), ["--from is within a day", "--to is within a day"]),
+    ):
+        output = run_job(*job, *options).output
+        lines_told = [line for line in output.splitlines() if " is within " in line]
+        assert [line.partition(" (UTC)")[0].partition(":")[0] for line in lines_told] == told
+
+
 @pytest.mark.parametrize("sign_of_a_stream", ["events/_spark_metadata/0", "events/_stream"])
 def test_the_table_of_a_stream_is_not_appended_to(
     run_job: RunJob, tmp_path: Path, sign_of_a_stream: str

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from proxy import bounded_yaml
 from proxy.bounded_yaml import (
     ALWAYS_REPEATED,
     MAX_BYTES,
@@ -13,8 +12,11 @@ from proxy.bounded_yaml import (
     MAX_NUMBER_CHARACTERS,
     MAX_REPEATED,
     OutOfBounds,
-    parse,
+    RepeatedKey,
+    compose,
+    construct,
     read_text,
+    repeated_key,
 )
 
 TEN_TIMES_EIGHT = "".join(
@@ -23,6 +25,11 @@ TEN_TIMES_EIGHT = "".join(
 TEN_MERGES_EIGHT_TIMES = "".join(
     f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 10)}]}}\n" for level in range(1, 9)
 )
+
+
+def parse(text: str) -> object:
+    """The value of the text's only document."""
+    return construct(compose(text))
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? ", "[{a: "])
@@ -107,5 +114,19 @@ def test_an_endless_file() -> None:
 
 
 def test_nothing() -> None:
-    assert bounded_yaml.compose("# a comment\n") is None
+    assert compose("# a comment\n") is None
+    assert repeated_key(None) is None
     assert parse("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a: 1\nb: 2\na: 3\n", RepeatedKey(("a",), 1, 3)),
+        ("- x\n- b: {c: 1, c: 2}\n", RepeatedKey((1, "b", "c"), 2, 2)),
+        ("a: &a {b: 1}\nc: *a\nd: {1: x, '1': y}\n", None),
+    ],
+)
+def test_a_key_that_occurs_twice_is_found(text: str, found: RepeatedKey | None) -> None:
+    """The number 1 and the text 1 are two keys."""
+    assert repeated_key(compose(text)) == found

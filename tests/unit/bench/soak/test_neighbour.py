@@ -16,7 +16,7 @@ import pytest
 
 from bench.soak import neighbour
 from bench.soak.neighbour import FAULTS, Measured, Scene, limited, measure, nested, repeating, until_calm
-from proxy.bounded_yaml import OutOfBounds, parse
+from proxy.bounded_yaml import OutOfBounds, compose
 
 CALM = [[0.001] * 100, [0.001] * 100]
 
@@ -119,7 +119,7 @@ def test_a_nested_file_is_no_valid_one(tmp_path: Path) -> None:
     file = tmp_path / "quota-proxy.yaml"
     nested(str(file), b'{"cluster": "tests"}')
     with pytest.raises(OutOfBounds):
-        parse(file.read_text())
+        compose(file.read_text())
 
 
 @pytest.mark.parametrize(
