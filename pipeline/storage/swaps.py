@@ -57,7 +57,7 @@ class Swap:
         target, source = self._folder.child(part), self._aside.child(part)
         here, rest = set(target.files()), set(source.files())
         if not names <= here | rest:
-            # Somebody has deleted files aside.
+            # Files aside were deleted by hand.
             target.repair()
             return
         if not target.exists():

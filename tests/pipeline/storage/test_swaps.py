@@ -116,7 +116,7 @@ def test_a_killed_swap_is_completed(
     assert OLD not in seen[seen.index(after) :]
 
 
-def test_what_somebody_deleted_aside_deletes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_without_the_files_aside_nothing_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
     folder, aside = (FilePath(spark, str(tmp_path / name)) for name in ("table", ".table.new"))
     write(tmp_path / "table", OLD)
     write(tmp_path / ".table.new", NEW)
