@@ -111,7 +111,11 @@ class TlsOpener:
         if head[0] != HANDSHAKE:
             hint = looks_like(head) or "set the client's security.protocol to SSL or SASL_SSL"
             return f"it does not speak TLS, which this port requires: {hint}"
-        await self._turns.take(origin.address)
+        async with self._turns.turn(origin.address, client):
+            await self._secure(client, origin)
+        return ""
+
+    async def _secure(self, client: socket.socket, origin: Origin) -> None:
         handshake = Handshake(client)
         try:
             await self._loop.connect_accepted_socket(
@@ -125,7 +129,6 @@ class TlsOpener:
             raise
         finally:
             handshake.close()
-        return ""
 
     async def _first_bytes(self, client: socket.socket) -> bytes:
         """Return the client's first bytes and leave them in the socket; empty if it closed the connection."""

@@ -18,6 +18,7 @@ from proxy.relay.relay import Relay
 from proxy.security.settings import Tls
 from proxy.security.tls import server_tls
 from proxy.server.connection.connection import Connection
+from proxy.server.listener.accept import handshake_turns
 from proxy.server.listener.accept.acceptor import Acceptor
 from proxy.server.listener.accept.admission import UnlimitedAdmission
 from proxy.server.listener.accept.handshake_turns import HandshakeTurns
@@ -269,6 +270,37 @@ def test_requests_of_a_client_that_ends_at_once(
     gateway = Gateway()
     run(loop, gateway, authority, client)
     assert (gateway.requests, gateway.ended_with) == (300, [CLIENT_CLOSED])
+
+
+def test_the_first_of_many_unfinished_handshakes_ends(
+    loop: asyncio.AbstractEventLoop, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their clients have sent the first hello only."""
+    monkeypatch.setattr(handshake_turns, "OLD_SECONDS", 0.1)
+
+    def attack(port: int) -> bytes:
+        context = ssl.create_default_context(cafile=authority.ca)
+        with contextlib.ExitStack() as ends:
+            clients = []
+            for _ in range(handshake_turns.UNFINISHED_AT_MOST + 1):
+                plain = ends.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+                incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+                hello = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    hello.do_handshake()
+                plain.sendall(outgoing.read())
+                clients.append(plain)
+            assert all(client.recv(1) for client in clients)  # a HelloRetryRequest
+            response = ask(authority, port)
+            with contextlib.suppress(ConnectionError):
+                while clients[0].recv(1 << 16):
+                    pass
+            return response
+
+    gateway = Gateway()
+    assert run(loop, gateway, authority, attack) == LOCAL_RESPONSE
+    assert "its source started" in gateway.failures[0]
+    assert gateway.inside == 0
 
 
 def send(port: int, data: bytes) -> bytes:
