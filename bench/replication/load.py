@@ -5,6 +5,7 @@ its own, so that it shares no interpreter with the measurement of the move.
 """
 
 import asyncio
+import itertools
 import json
 import random
 import subprocess
@@ -82,6 +83,7 @@ def loaded(bootstrap: str, topic: str, felt: Felt) -> Iterator[None]:
 def produce(producer: Producer, topic: str, felt: Felt, over: threading.Event) -> None:
     """Send messages at a fixed rate, regardless of responses."""
     due = time.monotonic()
+    numbers = itertools.count()
     while not over.is_set():
         began = time.monotonic()
         if began < due:
@@ -93,7 +95,7 @@ def produce(producer: Producer, topic: str, felt: Felt, over: threading.Event) -
         def came(*_: object, began: float = began) -> None:
             felt.produces.append((began, time.monotonic() - began))
 
-        producer.produce(topic, bytes(1024), partition=len(felt.produces) % PARTITIONS, on_delivery=came)
+        producer.produce(topic, bytes(1024), partition=next(numbers) % PARTITIONS, on_delivery=came)
     producer.flush()
 
 
