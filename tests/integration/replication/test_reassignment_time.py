@@ -43,7 +43,7 @@ def cluster_of(kafka: EmbeddedKafka, topic: str, after: Replicas) -> Cluster:
         ("one-of-two", [(1, 2)] * 4, [(1, 3)] * 4, 40),
         ("two-in-turn", [(1, 2), (2, 3), (3, 1)], [(1, 3), (2, 1), (3, 2)], 96),
         ("one-of-three", [(1, 2, 3), (2, 1, 3)], [(1, 2, 4), (2, 1, 4)], 40),
-        ("from-one-to-three", [(1,)] * 4, [(1, 2, 3)] * 4, 20),
+        ("from-one-to-three", [(1,)] * 4, [(1, 2, 3)] * 4, 26),
     ],
 )
 def test_a_move_takes_as_long_as_expected(
