@@ -97,7 +97,9 @@ class BulkReads:
         self._left -= size
         if self._left < TURN_BYTES - FEW_BYTES:
             self._arm()
-            if self._left <= 0:
+            # The first idle socket that has data is read before the others are paused.
+            reserve: native = FEW_BYTES if self._idle else 0
+            if self._left <= reserve:
                 self._end_turn()
 
     def _end_turn(self) -> None:

@@ -222,4 +222,4 @@ async def most_of_a_turn(host: Flooded) -> int:
 
 
 def test_a_turn_reads_no_more_of_real_sockets(loop: asyncio.AbstractEventLoop) -> None:
-    assert loop.run_until_complete(most_of_a_turn(Flooded())) <= TURN_BYTES + 2 * READ
+    assert loop.run_until_complete(most_of_a_turn(Flooded())) <= TURN_BYTES + READ
