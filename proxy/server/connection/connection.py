@@ -14,14 +14,16 @@ from proxy.relay.close_reasons import (
     BrokerUnreachable,
     RelayError,
 )
+from proxy.relay.intercepted import Intercepted
 from proxy.security.alerts import ServerConnection
 from proxy.security.tls_reader import TlsReader
 from proxy.security.unread_data import keep_unread_data
 from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.connection.bulk_reads import BULK_BYTES, SPLICED_SHIFT
 from proxy.server.connection.direct import Direct, direct
-from proxy.server.connection.drain import SLOW_SECONDS
+from proxy.server.connection.drain import SLOW_SECONDS, Drain
 from proxy.server.connection.events import BrokerEvents
+from proxy.server.connection.handled_request import HandledRequest
 from proxy.server.connection.host import ConnectionHost
 from proxy.server.connection.origin import Origin
 from proxy.server.connection.pauses import (
@@ -78,6 +80,8 @@ class Connection(BrokerEvents):
         """Connects the two sides through the relay."""
         self._direct: Direct | None = None
         """Created when the first large response arrives."""
+        self._drain: Drain[Connection] | None = None
+        """None before the shutdown."""
         self._tls_reader: TlsReader | None = None
         """The reader of the client's records; None without TLS."""
         self._unserved = NOTHING
@@ -284,7 +288,7 @@ class Connection(BrokerEvents):
             self._tls_reader = None
             self._broker.part()
 
-    # What the listener asks
+    # What the listener asks and tells
 
     @property
     def follower(self) -> tuple[int, int] | None:
@@ -334,6 +338,16 @@ class Connection(BrokerEvents):
             return True
         awaited = relay.awaited
         return awaited is not None and (awaited.sent_at < since or now - awaited.sent_at > SLOW_SECONDS)
+
+    def handled(self, request: Intercepted) -> "HandledRequest[Connection]":
+        """Return the intercepted request for its handler."""
+        return HandledRequest(self.session, request)
+
+    def drain(self, now: float) -> None:
+        """Shut the connection down; see Drain.poll()."""
+        if self._drain is None:
+            self._drain = Drain(self.session)
+        self._drain.poll(now)
 
     def abort(self) -> None:
         """Time is up: end both sides now."""

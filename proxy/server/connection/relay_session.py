@@ -8,29 +8,21 @@ stays bounded. The broker is connected when there is something to send to it.
 import asyncio
 from typing import Final, Generic, TypeVar, cast, final
 
-from proxy.quota.verdict import ALLOW, Verdict
-from proxy.relay.close_reasons import (
-    CLIENT_CLOSED,
-    DRAINED,
-    BrokerUnreachable,
-    RelayError,
-)
-from proxy.relay.intercepted import Intercepted
+from proxy.relay.close_reasons import CLIENT_CLOSED, DRAINED, BrokerUnreachable, RelayError
 from proxy.relay.output import RelayOutput
 from proxy.relay.read_turns import PAUSE_SECONDS
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker_question import BrokerQuestion
 from proxy.server.connection.broker_side import BrokerSide
 from proxy.server.connection.bulk_reads import BULK_BYTES, BulkReader, bulk_reads
-from proxy.server.connection.drain import Drain, close_gently
-from proxy.server.connection.hang_up import has_sent, hung_up
+from proxy.server.connection.gentle_close import close_gently
+from proxy.server.connection.hang_up import hung_up
 from proxy.server.connection.host import ConnectionHost
 from proxy.server.connection.measured_reads import MeasuredReads, event_at
 from proxy.server.connection.pauses import (
     BROKER_FULL,
     CLIENT_FULL,
     CONNECTING,
-    DRAINING,
     MUTED,
     RESPONSES_UNREAD,
     UNREAD,
@@ -83,11 +75,14 @@ class RelaySession(Generic[C]):
         """When bytes last came from either side, or the client was last read again after a pause."""
         self.client_ended_at = 0.0
         """When the client said that it sends no more; 0.0 if it did not."""
+        self.time: Final = loop.time
+        """The clock of the relay and its quotas."""
+        self.question: BrokerQuestion | None = None
+        """What the proxy asks the broker for intercepted requests; None before the first question."""
         self._connection = connection
         self._host: Final = host
         self._broker: Final = broker
         self._loop: Final = loop
-        self._time: Final = loop.time
         self._unrouted: list[bytes] | None = None if routed else []
         """What the client has sent while another broker can still be chosen for the bootstrap port: nothing
         has reached a broker, and the client has no response. None afterwards.
@@ -96,12 +91,8 @@ class RelaySession(Generic[C]):
         self._due = 0.0
         """When the timer fires; 0.0 for never."""
         self._timer: asyncio.TimerHandle | None = None
-        self._question: BrokerQuestion | None = None
-        """None before the first one."""
         self._client_full = False
         """Whether the client's socket takes no more for now, so that responses wait in the proxy."""
-        self._drain: Drain | None = None
-        """None before the shutdown."""
 
     # The client's side
 
@@ -114,15 +105,15 @@ class RelaySession(Generic[C]):
             self.pause(RESPONSES_UNREAD, True)
         if self._unrouted is not None:
             self._unrouted.append(data)
-        now = self._time()
+        now = self.time()
         self.heard_at = now
         began = self._measured_reads.began(now)
         try:
             output = relay.receive_from_client(data, now)
         except RelayError as error:
-            self._fail_in_call(relay, error)
+            self.fail_in_call(relay, error)
             return
-        self._act_on(relay, output)
+        self.act_on(relay, output)
         if len(data) >= BULK_BYTES and not self.over:
             bulk = self._client_bulk
             if bulk is None:
@@ -134,7 +125,7 @@ class RelaySession(Generic[C]):
 
     def client_ended(self) -> None:
         """The client sends no more; what it has sent is still answered."""
-        self.client_ended_at = self._time()
+        self.client_ended_at = self.time()
         if self.relay is not None:
             self._finish_if_idle(self.relay, CLIENT_CLOSED)
 
@@ -148,14 +139,14 @@ class RelaySession(Generic[C]):
     def pause(self, why: int, on: bool) -> None:
         """Add or remove a reason for not reading from the client."""
         if self.pauses.change(self.client, why, on):
-            self.heard_at = self._time()  # silence counts from now on
+            self.heard_at = self.time()  # silence counts from now on
 
     # The broker's side
 
     def broker_connected(self) -> None:
         self._unrouted = None
         if self.relay is not None:
-            self.relay.broker_reached(self._time())
+            self.relay.broker_reached(self.time())
         self.pause(CONNECTING, False)
         self._give_memory_back()
 
@@ -163,7 +154,7 @@ class RelaySession(Generic[C]):
         relay = self.relay
         if relay is None:
             return
-        now = self._time()
+        now = self.time()
         if self.over:
             self._read_late(relay, data)
             return
@@ -175,9 +166,9 @@ class RelaySession(Generic[C]):
         try:
             output = relay.receive_from_broker(data, now)
         except RelayError as error:
-            self._fail_in_call(relay, error)
+            self.fail_in_call(relay, error)
             return
-        self._act_on(relay, output)
+        self.act_on(relay, output)
         if len(data) >= BULK_BYTES:
             self.broker_took(len(data))
         if began > 0.0 and measured is not None and not relay.is_next(measured):
@@ -195,7 +186,7 @@ class RelaySession(Generic[C]):
 
     def _read_late(self, relay: Relay, data: bytes) -> None:
         """Take what the broker sends after the end of the connection; see Relay.receive_late()."""
-        if relay.receive_late(data, self._time()):
+        if relay.receive_late(data, self.time()):
             self._loop.call_later(PAUSE_SECONDS, self._read_late, relay, b"")
         self._broker.await_late(relay.awaits_late)
 
@@ -203,7 +194,7 @@ class RelaySession(Generic[C]):
         """Note that the broker has sent something; False if the connection is over."""
         if self.relay is None or self.over:
             return False
-        self.heard_at = self._time()
+        self.heard_at = self.time()
         return True
 
     def broker_full(self, full: bool) -> None:
@@ -240,7 +231,7 @@ class RelaySession(Generic[C]):
     def leave_question(self, unreachable: BrokerUnreachable) -> bool:
         """Give the response to the pending question to the broker; return whether there is one."""
         relay = self.relay
-        question = self._question
+        question = self.question
         if self.over or relay is None or question is None or not question.open or not relay.answers_alone:
             return False
         self.pause(CONNECTING, False)
@@ -249,8 +240,8 @@ class RelaySession(Generic[C]):
 
     # Between them
 
-    def _act_on(self, relay: Relay, output: RelayOutput) -> None:
-        """Do what a call of the relay asks for."""
+    def act_on(self, relay: Relay, output: RelayOutput) -> None:
+        """Do what a call of the relay asks for. Each call of the relay is followed by this."""
         muted = output.client_muted
         if muted != self.pauses.has(MUTED):
             self.pause(MUTED, muted)
@@ -286,8 +277,8 @@ class RelaySession(Generic[C]):
             self._unrouted = None
             for request in output.intercepted:
                 self._host.start_answering(self._connection, request)
-        if output.broker_responses and self._question is not None:
-            self._question.answer(output.broker_responses)
+        if output.broker_responses and self.question is not None:
+            self.question.answer(output.broker_responses)
 
     def _learn_brokers(self, relay: Relay, output: RelayOutput) -> None:
         """Have ports bound for brokers, before the responses that name them leave."""
@@ -296,13 +287,13 @@ class RelaySession(Generic[C]):
             for broker in brokers:
                 self._host.learn_broker(broker)
             try:
-                output = relay.brokers_known(self._time())
+                output = relay.brokers_known(self.time())
             except RelayError as error:
-                self._fail_in_call(relay, error)
+                self.fail_in_call(relay, error)
                 return
             # A loop: many responses in a row may each name another broker.
             brokers = output.take_unknown_brokers()
-            self._act_on(relay, output)
+            self.act_on(relay, output)
 
     def _send_to_broker(self, pieces: list[bytes]) -> None:
         broker = self._broker.transport
@@ -312,53 +303,6 @@ class RelaySession(Generic[C]):
         elif self._broker.wait_with(pieces):
             self.pause(CONNECTING, True)
             self._host.start_connecting(self._connection, cast("asyncio.Protocol", self._broker))
-
-    async def ask(self, request: Intercepted, frame: bytes) -> bytes:
-        """Ask the broker something for an intercepted request; returns its response, header and body.
-
-        One question at a time. Is cancelled when the connection ends, and raises RelayError when it has.
-        """
-        relay = self.relay
-        if relay is None or self.over:
-            raise RelayError(CLIENT_CLOSED, "the client is gone")
-        if self._question is None:
-            self._question = BrokerQuestion(self._loop)
-        response = self._question.ask()
-        self._act_on(relay, relay.ask_broker(request.exchange, frame, self._time()))
-        return await response
-
-    def answer(
-        self, request: Intercepted, frame: bytes, throttle: Verdict = ALLOW, delay_seconds: float = 0.0
-    ) -> None:
-        """Answer an intercepted request; see Relay.answer()."""
-        relay = self.relay
-        if relay is None or self.over:
-            return
-        try:
-            output = relay.answer(request.exchange, frame, self._time(), throttle, delay_seconds)
-        except RelayError as error:
-            self._fail_in_call(relay, error)
-            return
-        self._act_on(relay, output)
-
-    def charge_work(self, request: Intercepted, seconds: float) -> None:
-        """Charge the proxy's own work on an intercepted request, also if its client is gone; see
-        Relay.charge_work().
-        """
-        if self.relay is not None:
-            self.relay.charge_work(request.exchange, seconds, self._time())
-
-    def forward(self, request: Intercepted, frame: bytes) -> None:
-        """Forward an intercepted request; see Relay.forward()."""
-        relay = self.relay
-        if relay is None or self.over:
-            return
-        try:
-            output = relay.forward(request.exchange, frame, self._time())
-        except RelayError as error:
-            self._fail_in_call(relay, error)
-            return
-        self._act_on(relay, output)
 
     def _arm(self, due: float) -> None:
         if self._timer is not None:
@@ -370,8 +314,8 @@ class RelaySession(Generic[C]):
 
     def _on_timer(self) -> None:
         self._timer = None
-        if self._time() - self._due > LATE_SECONDS:
-            self._arm(self._time() + AFTER_LATE_SECONDS)
+        if self.time() - self._due > LATE_SECONDS:
+            self._arm(self.time() + AFTER_LATE_SECONDS)
             return
         self._due = 0.0
         relay = self.relay
@@ -382,48 +326,13 @@ class RelaySession(Generic[C]):
             return
         try:
             # The loop's clock may be a little early for its own timers.
-            output = relay.handle_timer(max(self._time(), relay.output.next_timer))
+            output = relay.handle_timer(max(self.time(), relay.output.next_timer))
         except RelayError as error:
-            self._fail_in_call(relay, error)
+            self.fail_in_call(relay, error)
             return
-        self._act_on(relay, output)
+        self.act_on(relay, output)
 
     # The end
-
-    def drain(self, now: float) -> None:
-        """Shut the connection down: close it when no response is due. Called every DRAIN_POLL_SECONDS.
-
-        No further request is read, except from a client that sends with acks=0. This client is read from
-        until it is silent, or for a maximum number of calls (see Drain). Quotas apply.
-        """
-        relay = self.relay
-        if relay is None or self.over:
-            return
-        drain = self._drain
-        if drain is None:
-            drain = self._drain = Drain()
-        drain.called(self.pauses.has(BROKER_FULL | CONNECTING))
-        if drain.read_enough or not (relay.sends_unanswered or relay.request_unfinished):
-            self.pause(DRAINING, True)
-        try:
-            output = relay.drain(now)
-        except RelayError as error:
-            self._fail_in_call(relay, error)
-            return
-        self._act_on(relay, output)
-        done = self.pauses.has(DRAINING) or drain.quiet(now - self.heard_at)
-        if done and relay.awaited is None and not self.over and not self._request_is_near(relay, drain, now):
-            self.close(DRAINED)
-
-    def _request_is_near(self, relay: Relay, drain: Drain, now: float) -> bool:
-        """Whether to keep the connection of an active client until it has sent its next request, which stays
-        unread. librdkafka connects again at once only if a request is outstanding at the end of a connection;
-        otherwise it takes up to two seconds.
-        """
-        client = self.client
-        if client is None or relay.response_due or relay.sends_unanswered or has_sent(client):
-            return False
-        return drain.awaits_request(now - self.heard_at)
 
     def _finish_if_idle(self, relay: Relay, reason: str) -> None:
         if relay.idle and not self.over:
@@ -443,7 +352,7 @@ class RelaySession(Generic[C]):
         self._host.failed(self._connection, error)
         self.close(error.reason)
 
-    def _fail_in_call(self, relay: Relay, error: RelayError) -> None:
+    def fail_in_call(self, relay: Relay, error: RelayError) -> None:
         """End the connection because a call of the relay has raised."""
         # The quotas have charged the requests before the error. A broker, too, would execute them.
         if relay.output.to_broker:
@@ -462,8 +371,8 @@ class RelaySession(Generic[C]):
             if bulk is not None:
                 self._bulk_reads.end(bulk)
         self._arm(0.0)
-        if self._question is not None:
-            self._question.cancel()
+        if self.question is not None:
+            self.question.cancel()
         response_due = False
         if self.relay is not None:
             response_due = self.relay.response_due

@@ -219,7 +219,7 @@ class ListenerConnections:
     def drain(self, now: float) -> None:
         """Close what is idle; called every DRAIN_POLL_SECONDS until no connection is left."""
         for connection in (*self.open, *self.closing):
-            connection.session.drain(now)
+            connection.drain(now)
 
     def abort(self) -> None:
         """Close every connection at once."""

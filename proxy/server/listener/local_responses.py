@@ -1,6 +1,5 @@
 """LocalResponses: the proxy's own responses to intercepted requests, which are not forwarded."""
 
-from functools import partial
 from typing import Final
 
 from proxy.admin.authority import ClientRights
@@ -10,6 +9,7 @@ from proxy.admin.measured_work import MeasuredWork
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.server.connection.connection import Connection
+from proxy.server.connection.handled_request import HandledRequest
 from proxy.upstream.partition_counts import PartitionCounts
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.wire.errors import ProtocolError
@@ -42,16 +42,17 @@ class LocalResponses:
         The client never waits for a response that does not come: an unforeseen error ends the connection too,
         and goes on to the log.
         """
-        work = MeasuredWork(self._admin.answer(request, self._broker(connection, request)))
+        handled = connection.handled(request)
+        work = MeasuredWork(self._admin.answer(request, self._broker(connection, handled)))
         try:
             try:
                 reply = await work
             finally:
-                connection.session.charge_work(request, work.seconds)
+                handled.charge_work(work.seconds)
             if reply.forwards:
-                connection.session.forward(request, reply.frame)
+                handled.forward(reply.frame)
             else:
-                connection.session.answer(request, reply.frame, reply.throttle, reply.delay_seconds)
+                handled.answer(reply.frame, reply.throttle, reply.delay_seconds)
         except ProtocolError as error:
             connection.session.fail(RelayError(CLIENT_PROTOCOL_ERROR, str(error)))
         except RelayError as error:
@@ -60,16 +61,15 @@ class LocalResponses:
             connection.session.close(ANSWER_FAILED)
             raise
 
-    def _broker(self, connection: Connection, request: Intercepted) -> Broker:
+    def _broker(self, connection: Connection, handled: HandledRequest[Connection]) -> Broker:
         """The broker that the client sent the request to."""
         assert connection.node_id is not None, "chosen when the connection was opened"
-        ask = partial(connection.session.ask, request)
         rights = ClientRights(
             self._admin.authority,
-            ask,
-            request.exchange.client,
-            request.header.correlation_id,
+            handled.ask,
+            handled.request.exchange.client,
+            handled.request.header.correlation_id,
             known_to_broker=self._known_to_brokers,
             address_stated=connection.address_stated,
         )
-        return Broker(self._cluster.view.cluster_id, connection.node_id, self._counts, ask, rights)
+        return Broker(self._cluster.view.cluster_id, connection.node_id, self._counts, handled.ask, rights)

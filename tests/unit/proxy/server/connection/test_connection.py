@@ -65,9 +65,8 @@ class ConnectionHost:
         self.intercepted.append((connection, request))
         self.asked_at = asyncio.get_running_loop().time()
         self.asked.set()
-        asyncio.get_running_loop().call_later(
-            self._answers_in, connection.session.answer, request, LOCAL_RESPONSE
-        )
+        respond = connection.handled(request).answer
+        asyncio.get_running_loop().call_later(self._answers_in, respond, LOCAL_RESPONSE)
 
     async def connect(self, connection: Connection, broker: asyncio.Protocol) -> None:
         raise AssertionError("no broker is asked")

@@ -194,7 +194,7 @@ def aborted(host: Host) -> None:
 def drained(host: Host) -> None:
     for _ in range(REQUEST_CALLS + 1):
         for connection in list(host.open):
-            connection.session.drain(0.0)
+            connection.drain(0.0)
 
 
 @pytest.mark.parametrize(

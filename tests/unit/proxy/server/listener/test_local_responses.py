@@ -50,14 +50,19 @@ class Connection:
         self.got: list[Any] = []
         self.charged: list[float] = []
         self.session = self
+        self.request: Any = None
 
-    def answer(self, request: Any, frame: bytes, throttle: Verdict, delay_seconds: float) -> None:
+    def handled(self, request: Any) -> "Connection":
+        self.request = request
+        return self
+
+    def answer(self, frame: bytes, throttle: Verdict, delay_seconds: float) -> None:
         self.got.append((frame, throttle, delay_seconds))
 
-    def forward(self, request: Any, frame: bytes) -> None:
+    def forward(self, frame: bytes) -> None:
         self.got.append(("forwarded", frame))
 
-    def charge_work(self, request: Any, seconds: float) -> None:
+    def charge_work(self, seconds: float) -> None:
         self.charged.append(seconds)
 
     def fail(self, error: RelayError) -> None:
@@ -66,7 +71,7 @@ class Connection:
     def close(self, reason: str) -> None:
         self.got.append(reason)
 
-    async def ask(self, request: Any, frame: bytes) -> bytes:
+    async def ask(self, frame: bytes) -> bytes:
         return b""
 
 

@@ -75,7 +75,8 @@ class Gateway:
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         self.requests += 1
-        asyncio.get_running_loop().call_soon(connection.session.answer, request, LOCAL_RESPONSE)
+        respond = connection.handled(request).answer
+        asyncio.get_running_loop().call_soon(respond, LOCAL_RESPONSE)
 
     def failed(self, connection: Connection, error: RelayError) -> None:
         pass

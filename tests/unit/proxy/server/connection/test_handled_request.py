@@ -131,8 +131,9 @@ class Stage:
 
 async def ask_and_response(connection: Connection, request: Intercepted) -> None:
     """The broker's response, said once more."""
-    payload = await connection.session.ask(request, QUESTION)
-    connection.session.answer(request, responded(7, payload[LENGTH:] * 2))
+    handled = connection.handled(request)
+    payload = await handled.ask(QUESTION)
+    handled.answer(responded(7, payload[LENGTH:] * 2))
 
 
 async def test_the_brokers_response_comes_to_who_asks() -> None:
@@ -147,9 +148,10 @@ async def test_the_brokers_response_comes_to_who_asks() -> None:
 
 
 async def ask_twice(connection: Connection, request: Intercepted) -> None:
-    first = await connection.session.ask(request, QUESTION)
-    second = await connection.session.ask(request, QUESTION)
-    connection.session.answer(request, responded(7, first[LENGTH:] + second[LENGTH:]))
+    handled = connection.handled(request)
+    first = await handled.ask(QUESTION)
+    second = await handled.ask(QUESTION)
+    handled.answer(responded(7, first[LENGTH:] + second[LENGTH:]))
 
 
 async def test_one_question_after_the_other() -> None:
@@ -189,7 +191,7 @@ async def ask_or_say_why_not(connection: Connection, request: Intercepted) -> No
     try:
         await ask_and_response(connection, request)
     except BrokerUnreachable as error:
-        connection.session.answer(request, responded(7, str(error).encode()))
+        connection.handled(request).answer(responded(7, str(error).encode()))
 
 
 async def test_who_asks_responds_though_the_broker_cannot_be_reached() -> None:
@@ -214,7 +216,7 @@ async def test_a_request_that_nobody_else_can_respond_to_ends_the_connection() -
 
 async def ask_when_it_is_over(connection: Connection, request: Intercepted) -> None:
     connection.session.close("over")
-    await connection.session.ask(request, QUESTION)
+    await connection.handled(request).ask(QUESTION)
 
 
 async def test_nobody_can_ask_when_the_connection_is_over() -> None:
@@ -229,7 +231,7 @@ async def test_nobody_can_ask_when_the_connection_is_over() -> None:
 
 async def answer_late(connection: Connection, request: Intercepted) -> None:
     delay_seconds = 0.2 if request.header.api_version == 0 else 0.0
-    connection.session.answer(request, responded(7), Verdict(0.2), delay_seconds)
+    connection.handled(request).answer(responded(7), Verdict(0.2), delay_seconds)
 
 
 @pytest.mark.parametrize("version", [0, 1])

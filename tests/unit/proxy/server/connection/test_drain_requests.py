@@ -1,4 +1,4 @@
-"""RelaySession.drain(): the connection of an active client ends when its next request has arrived, and the
+"""Drain.poll(): the connection of an active client ends when its next request has arrived, and the
 request stays unread.
 """
 
@@ -32,7 +32,7 @@ class Served:
 
     def drain(self, after: float = 0.0) -> None:
         """Poll the connection this long after the exchange."""
-        self.connection.session.drain(self.now + after)
+        self.connection.drain(self.now + after)
 
     def sent(self, connection: Connection) -> bool:
         """Whether bytes wait in the proxy's socket."""
