@@ -18,11 +18,11 @@ from proxy.relay.intercepted import Intercepted
 from proxy.security.alerts import ServerConnection
 from proxy.security.tls_reader import TlsReader
 from proxy.security.unread_data import keep_unread_data
-from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
+from proxy.server.connection.broker.direct import Direct, direct
+from proxy.server.connection.broker.events import BrokerEvents
+from proxy.server.connection.broker.side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.connection.bulk_reads import BULK_BYTES, SPLICED_SHIFT
-from proxy.server.connection.direct import Direct, direct
 from proxy.server.connection.drain import SLOW_SECONDS, Drain
-from proxy.server.connection.events import BrokerEvents
 from proxy.server.connection.handled_request import HandledRequest
 from proxy.server.connection.host import ConnectionHost
 from proxy.server.connection.origin import Origin

@@ -6,7 +6,7 @@ from typing import Final, Generic, TypeVar, final
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.close_reasons import CLIENT_CLOSED, RelayError
 from proxy.relay.intercepted import Intercepted
-from proxy.server.connection.broker_question import BrokerQuestion
+from proxy.server.connection.broker.question import BrokerQuestion
 from proxy.server.connection.relay_session import RelaySession
 
 C = TypeVar("C")

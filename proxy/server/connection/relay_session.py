@@ -12,8 +12,8 @@ from proxy.relay.close_reasons import CLIENT_CLOSED, DRAINED, BrokerUnreachable,
 from proxy.relay.output import RelayOutput
 from proxy.relay.read_turns import PAUSE_SECONDS
 from proxy.relay.relay import Relay
-from proxy.server.connection.broker_question import BrokerQuestion
-from proxy.server.connection.broker_side import BrokerSide
+from proxy.server.connection.broker.question import BrokerQuestion
+from proxy.server.connection.broker.side import BrokerSide
 from proxy.server.connection.bulk_reads import BULK_BYTES, BulkReader, bulk_reads
 from proxy.server.connection.gentle_close import close_gently
 from proxy.server.connection.hang_up import hung_up

@@ -10,10 +10,10 @@ from proxy.server.connection.connection import Connection
 from proxy.wire.api_keys import API_VERSIONS
 from tests.support.messages.exchanges import opaque, produce, produced
 from tests.support.stories.playbook import new_relay
-from tests.unit.proxy.server.connection import test_broker_side
+from tests.unit.proxy.server.connection.broker import test_side
 
 
-class Host(test_broker_side.Host):
+class Host(test_side.Host):
     """Keeps the protocol that a broker's socket gets."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Host(test_broker_side.Host):
         self.broker = broker
 
 
-class Transport(test_broker_side.Transport):
+class Transport(test_side.Transport):
     """Keeps what each call writes."""
 
     def __init__(self, tls: bool) -> None:

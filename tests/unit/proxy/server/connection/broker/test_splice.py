@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from proxy.server.connection.splice import LEAST_PIPE_BYTES, PIPE_BYTES, Splice
+from proxy.server.connection.broker.splice import LEAST_PIPE_BYTES, PIPE_BYTES, Splice
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "splice"), reason="this system does not splice")
 NOTHING = memoryview(b"")

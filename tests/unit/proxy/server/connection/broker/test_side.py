@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from proxy.relay.close_reasons import BROKER_CLOSED
-from proxy.server.connection.broker_side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
+from proxy.server.connection.broker.side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.connection.connection import Connection
 
 

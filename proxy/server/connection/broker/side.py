@@ -4,9 +4,9 @@ import asyncio
 from typing import Final, cast, final
 
 from proxy.relay.relay import Relay
-from proxy.server.connection.broker_stream import LEAST_BYTES, BrokerStream
-from proxy.server.connection.direct import Direct, encrypts, plain_socket
-from proxy.server.connection.events import BrokerEvents
+from proxy.server.connection.broker.direct import Direct, encrypts, plain_socket
+from proxy.server.connection.broker.events import BrokerEvents
+from proxy.server.connection.broker.stream import LEAST_BYTES, BrokerStream
 from proxy.server.connection.pauses import Pauses
 from proxy.wire.reader import NOTHING
 

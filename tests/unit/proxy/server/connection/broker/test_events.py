@@ -2,8 +2,8 @@
 
 import asyncio
 
+from proxy.server.connection.broker.events import BrokerEvents
 from proxy.server.connection.connection import Connection
-from proxy.server.connection.events import BrokerEvents
 
 
 async def test_a_connection_that_is_not_open_has_nobody_for_the_brokers_bytes() -> None:

@@ -1,7 +1,6 @@
 """BrokerEvents: the events of the broker's socket, for its connection.
 
-A mypyc trait, so that broker_side and broker_stream need not import connection, and a call stays a native
-one.
+A mypyc trait, so that the files of this folder need not import connection, and a call stays a native one.
 """
 
 from mypy_extensions import trait

@@ -10,9 +10,9 @@ import asyncio
 from typing import Final, cast, final
 
 from proxy.relay.relay import Relay
-from proxy.server.connection.direct import Direct
-from proxy.server.connection.events import BrokerEvents
-from proxy.server.connection.splice import PIPE_BYTES, SPLICE
+from proxy.server.connection.broker.direct import Direct
+from proxy.server.connection.broker.events import BrokerEvents
+from proxy.server.connection.broker.splice import PIPE_BYTES, SPLICE
 
 LEAST_BYTES: Final = 32 << 10
 """Below this, changing the transport's protocol costs more than the copy that it saves."""

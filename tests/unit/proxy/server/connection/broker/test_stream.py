@@ -13,9 +13,9 @@ import uvloop
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
-from proxy.server.connection import broker_stream
+from proxy.server.connection.broker import stream
+from proxy.server.connection.broker.splice import SPLICE
 from proxy.server.connection.connection import Connection
-from proxy.server.connection.splice import SPLICE
 from tests.support.messages.exchanges import fetch, fetch_response, fetched, opaque, responded
 from tests.support.messages.kio_messages import response_frame
 from tests.support.stories.connections import new_connection
@@ -128,13 +128,13 @@ def test_a_large_response_and_what_follows_it(loop: asyncio.AbstractEventLoop, p
 @pytest.mark.usefixtures("ways")
 def test_on_uvloop_most_of_it_is_spliced_or_read_into_our_own_buffer() -> None:
     loop = uvloop.new_event_loop()
-    size = len(broker_stream.BUFFER)
-    broker_stream.BUFFER[:] = bytes(size)
+    size = len(stream.BUFFER)
+    stream.BUFFER[:] = bytes(size)
     response = RESPONSE + responded(2)
     loop.run_until_complete(served(response, lambda port: all_of(port, len(response), lambda size: 0.0)))
     loop.close()
-    assert bytes(broker_stream.BUFFER[:512]) != bytes(512)
-    rest = bytes(broker_stream.BUFFER[broker_stream.HEAD_BYTES :])
+    assert bytes(stream.BUFFER[:512]) != bytes(512)
+    rest = bytes(stream.BUFFER[stream.HEAD_BYTES :])
     assert (rest == bytes(len(rest))) == SPLICE.works
 
 

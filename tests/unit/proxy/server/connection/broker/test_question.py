@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from proxy.server.connection.broker_question import BrokerQuestion
+from proxy.server.connection.broker.question import BrokerQuestion
 
 
 async def test_the_first_response_is_the_one_that_is_awaited() -> None:
