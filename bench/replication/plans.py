@@ -21,8 +21,8 @@ from proxy.relay.settings import RelaySettings
 from proxy.wire.addresses import Unchanged
 from proxy.wire.api_keys import FETCH
 from proxy.wire.edit import i16, i32, i64
-from proxy.wire.fetch_request import write_topics
-from proxy.wire.fetch_rewrite import empty_partition, fetch_response, write_partitions
+from proxy.wire.fetch.request import write_topics
+from proxy.wire.fetch.rewrite import empty_partition, fetch_response, write_partitions
 from proxy.wire.topic_names import TopicNames
 
 VERSION: Final = 18

@@ -5,8 +5,8 @@ from typing import Final, final
 
 from proxy.quota.fetch_plan import NO_KEY, FetchItem, FetchPlan
 from proxy.quota.measure.fetch_queue import FetchQueue, Ticket
-from proxy.wire.fetch_request import NO_BOUND, PartitionKey
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.request import NO_BOUND, PartitionKey
+from proxy.wire.fetch.rewrite import Watermarks
 
 
 @final

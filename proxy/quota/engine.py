@@ -20,7 +20,7 @@ from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.api_keys import PRODUCE, SHARE_FETCH
 from proxy.wire.apis.batch_heads import BatchHeads
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED
-from proxy.wire.known_watermarks import KnownWatermarks
+from proxy.wire.fetch.known_watermarks import KnownWatermarks
 from proxy.wire.views import Item, RequestView, ResponseView
 
 _NO_QUOTAS: Final[list[Quota]] = []

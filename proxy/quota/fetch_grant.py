@@ -37,7 +37,7 @@ from proxy.quota.measure.fetch_tokens import (
     most_bytes,
     tokens_left,
 )
-from proxy.wire.fetch_request import NO_BOUND
+from proxy.wire.fetch.request import NO_BOUND
 
 UNKNOWN_SIZE: Final = -1
 """The size of a connection's last response before there was any."""

@@ -20,8 +20,8 @@ another, and no timer fires more often than a limit has to be checked.
 
 from typing import Final, final
 
-from proxy.wire.fetch_request import NO_BOUND, PartitionKey
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.request import NO_BOUND, PartitionKey
+from proxy.wire.fetch.rewrite import Watermarks
 
 NO_KEY: Final[PartitionKey] = (b"", -1)
 

@@ -11,8 +11,8 @@ anew, and omit_more() for those that it leaves omitted.
 from typing import Final, final
 
 from proxy.quota.fetch_plan import NO_KEY, FetchItem, FetchPlan
-from proxy.wire.fetch_request import NO_BOUND, PartitionKey
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.request import NO_BOUND, PartitionKey
+from proxy.wire.fetch.rewrite import Watermarks
 
 
 class ItemState:

@@ -20,9 +20,9 @@ from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.failures import explain
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.api_keys import METADATA
+from proxy.wire.apis.metadata_names import METADATA_VERSION, MetadataNames
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED
 from proxy.wire.errors import ProtocolError
-from proxy.wire.metadata_names import METADATA_VERSION, MetadataNames
 
 log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 5.0

@@ -12,7 +12,7 @@ from mypy_extensions import mypyc_attr
 
 from proxy.wire.cursor import NO_ID, Cursor
 from proxy.wire.edit import Edit
-from proxy.wire.fetch_rewrite import FetchRewrite
+from proxy.wire.fetch.rewrite import FetchRewrite
 from proxy.wire.protected_topics import ProtectedTopics
 
 NO_HEAD: Final = b""

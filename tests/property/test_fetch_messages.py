@@ -11,8 +11,8 @@ from kio.schema.errors import ErrorCode
 from proxy.wire.api_keys import FETCH
 from proxy.wire.edit import Edit, i32
 from proxy.wire.errors import Malformed
-from proxy.wire.fetch_request import with_max_bytes, write_topics
-from proxy.wire.fetch_rewrite import (
+from proxy.wire.fetch.request import with_max_bytes, write_topics
+from proxy.wire.fetch.rewrite import (
     FetchRewrite,
     Watermarks,
     empty_partition,

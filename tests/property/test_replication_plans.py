@@ -12,7 +12,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.wire.api_keys import FETCH
 from proxy.wire.cursor import NO_ID
-from proxy.wire.fetch_rewrite import UNKNOWN, Watermarks
+from proxy.wire.fetch.rewrite import UNKNOWN, Watermarks
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.stories.move import START, TOPIC, quotas, throttled
 from tests.support.stories.simple_plans import SimplePlans

@@ -14,8 +14,8 @@ from proxy.quota.identity import Identity
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.partition import SessionPartition
 from proxy.relay.fetch.session import FetchSession
-from proxy.wire.fetch_request import FetchRequest, PartitionKey
-from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks
+from proxy.wire.fetch.request import FetchRequest, PartitionKey
+from proxy.wire.fetch.rewrite import FetchRewrite, Watermarks
 
 
 @final

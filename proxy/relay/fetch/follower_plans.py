@@ -9,7 +9,7 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
 from proxy.quota.identity import Identity
-from proxy.wire.fetch_request import PartitionKey
+from proxy.wire.fetch.request import PartitionKey
 
 
 @final

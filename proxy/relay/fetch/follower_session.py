@@ -17,9 +17,9 @@ from proxy.relay.fetch.follower_plans import FollowerPlans
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.partition import SessionPartition
 from proxy.relay.fetch.session import FetchSession
-from proxy.wire.fetch_request import FetchEntry, PartitionKey
-from proxy.wire.fetch_rewrite import UNKNOWN, Watermarks
-from proxy.wire.known_watermarks import Offsets
+from proxy.wire.fetch.known_watermarks import Offsets
+from proxy.wire.fetch.request import FetchEntry, PartitionKey
+from proxy.wire.fetch.rewrite import UNKNOWN, Watermarks
 
 
 @final

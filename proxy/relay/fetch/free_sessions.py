@@ -9,8 +9,8 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.wire.errors import Malformed
-from proxy.wire.fetch_request import NO_SESSION, FetchRequest, PartitionKey
-from proxy.wire.fetch_rewrite import FetchRewrite
+from proxy.wire.fetch.request import NO_SESSION, FetchRequest, PartitionKey
+from proxy.wire.fetch.rewrite import FetchRewrite
 from proxy.wire.views import RequestView
 
 MAX_SESSIONS: Final = 8

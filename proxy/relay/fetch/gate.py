@@ -29,8 +29,8 @@ from proxy.wire.api_keys import FETCH, SHARE_FETCH
 from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.apis.share_acknowledgements import acknowledges
 from proxy.wire.errors import Malformed
-from proxy.wire.fetch_request import NO_BOUND, is_full, read_session_epoch
-from proxy.wire.fetch_rewrite import fetch_response
+from proxy.wire.fetch.request import NO_BOUND, is_full, read_session_epoch
+from proxy.wire.fetch.rewrite import fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.views import RequestView
 

@@ -3,8 +3,8 @@
 from typing import Final, final
 
 from proxy.quota.fetch_plan import FetchItem
-from proxy.wire.fetch_request import NO_BOUND, FetchEntry, with_max_bytes
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.request import NO_BOUND, FetchEntry, with_max_bytes
+from proxy.wire.fetch.rewrite import Watermarks
 
 PROBE_BYTES: Final = 0
 """The partition_max_bytes of an omitted partition that is requested only for its watermarks."""

@@ -26,9 +26,9 @@ from proxy.quota.identity import Identity
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.partition import SessionPartition
 from proxy.wire.edit import i32
-from proxy.wire.fetch_request import MAX_EPOCH, NO_BOUND, FetchEntry, FetchRequest, PartitionKey, write_topics
-from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks, empty_partition, write_partitions
-from proxy.wire.known_watermarks import Offsets
+from proxy.wire.fetch.known_watermarks import Offsets
+from proxy.wire.fetch.request import MAX_EPOCH, NO_BOUND, FetchEntry, FetchRequest, PartitionKey, write_topics
+from proxy.wire.fetch.rewrite import FetchRewrite, Watermarks, empty_partition, write_partitions
 
 
 class FetchSession:

@@ -29,7 +29,7 @@ from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.edit import Edit, i32, replace
 from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH
 from proxy.wire.errors import Malformed
-from proxy.wire.fetch_request import (
+from proxy.wire.fetch.request import (
     FULL_EPOCH,
     NO_BOUND,
     NO_SESSION,
@@ -37,7 +37,7 @@ from proxy.wire.fetch_request import (
     read_fetch_request,
     replica_id,
 )
-from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks, fetch_response
+from proxy.wire.fetch.rewrite import FetchRewrite, Watermarks, fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.reader import MAX_LENGTH
 from proxy.wire.views import RequestView

@@ -15,8 +15,8 @@ from proxy.wire.api_keys import FETCH, SHARE_FETCH
 from proxy.wire.apis.api_01_fetch import Fetch
 from proxy.wire.apis.emptied_share_fetch import empty_response, removals
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, with_length
-from proxy.wire.fetch_request import NO_SESSION
-from proxy.wire.fetch_rewrite import fetch_response, read_response_session
+from proxy.wire.fetch.request import NO_SESSION
+from proxy.wire.fetch.rewrite import fetch_response, read_response_session
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
 from proxy.wire.views import WITHHELD, RequestView, ResponseView

@@ -17,7 +17,7 @@ from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.apis.rejected_partitions import cut as cut_partitions
 from proxy.wire.cursor import NO_ID
 from proxy.wire.errors import ProtocolError
-from proxy.wire.fetch_request import read_fetch_request
+from proxy.wire.fetch.request import read_fetch_request
 from proxy.wire.reader import Reader, text
 from proxy.wire.views import RequestView
 from tests.fuzz.harness import Data, Target, cut

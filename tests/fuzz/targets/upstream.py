@@ -13,8 +13,8 @@ from typing import Any, Final
 import proxy
 from proxy.upstream.responses import read_response
 from proxy.wire.api_keys import METADATA
+from proxy.wire.apis.metadata_names import MetadataNames
 from proxy.wire.errors import ProtocolError
-from proxy.wire.metadata_names import MetadataNames
 from tests.fuzz.harness import Data, Target
 from tests.support.messages.kio_messages import response_frame
 from tests.support.messages.random_messages import sample

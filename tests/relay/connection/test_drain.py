@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.wire.api_keys import JOIN_GROUP, SYNC_GROUP
-from proxy.wire.fetch_rewrite import fetch_response
+from proxy.wire.fetch.rewrite import fetch_response
 from tests.support.messages.exchanges import fetch, fetched, opaque, produce, produced, responded
 from tests.support.stories.playbook import EVERYONE, Playbook, new_relay
 

@@ -22,7 +22,7 @@ from proxy.quota.limits.enforcement import OBSERVE, PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import NO_RESOURCES, ConfigKey, Resources
 from proxy.relay.counters.traffic import Traffic
-from proxy.wire.fetch_rewrite import fetch_response
+from proxy.wire.fetch.rewrite import fetch_response
 from tests.support.messages.exchanges import (
     TOPIC,
     chunks,

@@ -10,7 +10,7 @@ from proxy.quota.quota import Quota
 from proxy.quota.verdict import Verdict
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
-from proxy.wire.fetch_rewrite import fetch_response
+from proxy.wire.fetch.rewrite import fetch_response
 from proxy.wire.views import RequestView, ResponseView
 from tests.support.messages.exchanges import (
     api_versions,

@@ -10,8 +10,8 @@ from proxy.wire.apis.api import Api, read_request_header
 from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.edit import LENGTH_SIZE, Edit, apply, i32, insert, with_length
 from proxy.wire.errors import Short
-from proxy.wire.fetch_request import FetchRequest, read_fetch_request
-from proxy.wire.fetch_rewrite import FetchRewrite
+from proxy.wire.fetch.request import FetchRequest, read_fetch_request
+from proxy.wire.fetch.rewrite import FetchRewrite
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader, text
 from proxy.wire.views import Item, RequestView, ResponseView, View

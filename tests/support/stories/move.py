@@ -16,8 +16,8 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
 from proxy.wire.api_keys import FETCH
 from proxy.wire.cursor import NO_ID
-from proxy.wire.fetch_request import NO_BOUND
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.request import NO_BOUND
+from proxy.wire.fetch.rewrite import Watermarks
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.stories.enforcement import enforcement
 

@@ -13,8 +13,8 @@ from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.session import FetchSession
 from proxy.relay.id_budget import IdBudget
 from proxy.wire.edit import i32
-from proxy.wire.fetch_request import FetchEntry, FetchRequest, write_topics
-from proxy.wire.fetch_rewrite import FetchRewrite
+from proxy.wire.fetch.request import FetchEntry, FetchRequest, write_topics
+from proxy.wire.fetch.rewrite import FetchRewrite
 from tests.support.stories.fetching import Names, Omitting
 from tests.support.stories.playbook import START
 

@@ -4,7 +4,7 @@ from typing import Final, final
 
 from proxy.quota.follower_plan import FollowerItem, ItemState, SessionState
 from proxy.quota.kinds.replication.throttle import Throttle
-from proxy.wire.fetch_rewrite import UNKNOWN
+from proxy.wire.fetch.rewrite import UNKNOWN
 
 ReplicaKey = tuple[int, str, int]
 """The follower's node id, topic, and partition."""

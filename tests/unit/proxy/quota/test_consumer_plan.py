@@ -2,8 +2,8 @@ import pytest
 
 from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.measure.fetch_queue import FetchQueue
-from proxy.wire.fetch_request import NO_BOUND
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.request import NO_BOUND
+from proxy.wire.fetch.rewrite import Watermarks
 
 
 def items(count: int) -> list[ConsumerItem]:

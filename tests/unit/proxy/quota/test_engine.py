@@ -11,7 +11,7 @@ from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import Quota
 from proxy.quota.usage import UsageLedger
 from proxy.quota.verdict import ALLOW, Verdict
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.rewrite import Watermarks
 from proxy.wire.views import RequestView, ResponseView
 from tests.support.stories.buckets import bucket_states, live_buckets
 from tests.support.stories.enforcement import enforcement

@@ -12,7 +12,7 @@ from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.fetch_tokens import FIRST_FETCH_SECONDS, LEAST_FETCH_SECONDS, queue_of, tokens_left
 from proxy.quota.measure.rate_rule import RateRule
-from proxy.wire.fetch_request import NO_BOUND
+from proxy.wire.fetch.request import NO_BOUND
 
 LIMIT = 1000.0
 PACED = RateRule(burst_seconds=1.0)

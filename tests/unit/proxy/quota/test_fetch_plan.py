@@ -1,8 +1,8 @@
 import pytest
 
 from proxy.quota.fetch_plan import NO_KEY, FetchItem, FetchPlan
-from proxy.wire.fetch_request import NO_BOUND
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.request import NO_BOUND
+from proxy.wire.fetch.rewrite import Watermarks
 
 
 def item(partition: int = 0, max_bytes: int = 1000, batch_bytes: int = 0) -> FetchItem:

@@ -10,7 +10,7 @@ from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.verdict import ALLOW
-from proxy.wire.fetch_request import NO_BOUND
+from proxy.wire.fetch.request import NO_BOUND
 from proxy.wire.views import RequestView, ResponseView
 from tests.support.stories.enforcement import enforcement
 

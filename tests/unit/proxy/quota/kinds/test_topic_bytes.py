@@ -24,7 +24,7 @@ from proxy.quota.quota import Quota
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_PARTITION
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.rewrite import Watermarks
 from proxy.wire.views import RequestView
 from tests.support.present import present
 from tests.support.stories.buckets import live_by_node

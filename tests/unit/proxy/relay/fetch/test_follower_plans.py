@@ -4,7 +4,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
 from proxy.relay.fetch.follower_plans import FollowerPlans
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.rewrite import Watermarks
 
 WHO = Identity("ANONYMOUS", "", "127.0.0.1")
 FOLLOWER = 2

@@ -12,7 +12,7 @@ from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.id_budget import IdBudget
 from proxy.wire.api_keys import FETCH
 from proxy.wire.errors import Malformed
-from proxy.wire.fetch_request import NO_SESSION
+from proxy.wire.fetch.request import NO_SESSION
 from proxy.wire.views import RequestView
 from tests.support.messages.reading import read_fetch
 from tests.support.stories.fetching import COLD, HOT, Names, Omitting, fetch

@@ -4,8 +4,8 @@ import pytest
 
 from proxy.quota.consumer_plan import ConsumerItem
 from proxy.relay.fetch.partition import PROBE_BYTES, SessionPartition
-from proxy.wire.fetch_request import NO_BOUND, with_max_bytes
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.request import NO_BOUND, with_max_bytes
+from proxy.wire.fetch.rewrite import Watermarks
 from tests.support.messages.reading import read_fetch
 from tests.support.stories.fetching import HOT, fetch
 

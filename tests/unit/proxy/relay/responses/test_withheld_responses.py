@@ -14,7 +14,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.withheld_responses import SMALL_BYTES, WithheldResponses
 from proxy.wire.api_keys import FETCH, PRODUCE
-from proxy.wire.fetch_rewrite import fetch_response
+from proxy.wire.fetch.rewrite import fetch_response
 from proxy.wire.frames import Frame
 from proxy.wire.views import WITHHELD, Item, RequestView, ResponseView
 from tests.support.messages.exchanges import fetch_response as fetched_message

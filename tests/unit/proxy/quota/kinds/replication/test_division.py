@@ -8,7 +8,7 @@ from proxy.quota.kinds.replication.throttle import LEADER, Throttle
 from proxy.quota.kinds.replication.waiter import Waiter
 from proxy.quota.kinds.replication.waiting_replicas import WaitingReplicas
 from proxy.quota.limits.limits import Limits
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.rewrite import Watermarks
 
 RATE = 8.0 * PIECE_BYTES
 NOW = 10.0

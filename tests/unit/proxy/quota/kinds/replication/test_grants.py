@@ -5,7 +5,7 @@ from proxy.quota.kinds.replication.grants import Grants
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import FOLLOWER, LEADER, Throttle
 from proxy.quota.limits.limits import Limits
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.rewrite import Watermarks
 from proxy.wire.views import Item
 
 RATE = 1000.0

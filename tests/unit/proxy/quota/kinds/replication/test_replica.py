@@ -3,7 +3,7 @@ import pytest
 from proxy.quota.follower_plan import FollowerItem
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import LEADER, Throttle
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.rewrite import Watermarks
 
 KEY = (2, "t", 0)
 

@@ -12,7 +12,7 @@ from proxy.quota.kinds.replication.waiter import GRACE_SECONDS, Waiter
 from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.wire.addresses import BrokerAddress
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.rewrite import Watermarks
 from tests.support.sharing.members import a_quarter
 from tests.support.stories.enforcement import enforcement
 from tests.support.stories.move import START, TOPIC, throttled

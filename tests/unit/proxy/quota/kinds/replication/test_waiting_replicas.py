@@ -6,7 +6,7 @@ from proxy.quota.follower_plan import FollowerItem
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import FOLLOWER, LEADER, Throttle
 from proxy.quota.kinds.replication.waiting_replicas import WaitingReplicas
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.rewrite import Watermarks
 
 LEADERS = [Throttle(LEADER, 1)]
 BOTH = [*LEADERS, Throttle(FOLLOWER, 2)]

@@ -17,7 +17,7 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.cursor import NO_ID
-from proxy.wire.fetch_request import NO_BOUND
+from proxy.wire.fetch.request import NO_BOUND
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.present import present
 from tests.support.stories.buckets import bucket_states

@@ -9,8 +9,8 @@ from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE_ACTION, OMIT
 from proxy.quota.limits.enforcement import OBSERVE, WINDOW
 from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import SHARE_FETCH
-from proxy.wire.fetch_request import NO_BOUND
-from proxy.wire.fetch_rewrite import Watermarks
+from proxy.wire.fetch.request import NO_BOUND
+from proxy.wire.fetch.rewrite import Watermarks
 from tests.support.present import present
 from tests.support.stories.partition_quota import OMITTING, OUT, WHO, charge, fetch, limits, quota
 

@@ -1,5 +1,5 @@
-from proxy.wire.fetch_rewrite import Watermarks
-from proxy.wire.known_watermarks import WATERMARKS_AT_MOST, KnownWatermarks
+from proxy.wire.fetch.known_watermarks import WATERMARKS_AT_MOST, KnownWatermarks
+from proxy.wire.fetch.rewrite import Watermarks
 
 
 def marks(known: KnownWatermarks, partition: int = 0) -> Watermarks:

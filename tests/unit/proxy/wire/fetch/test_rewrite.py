@@ -2,7 +2,7 @@ import pytest
 
 from proxy.wire.edit import Edit, i16, i32
 from proxy.wire.errors import Short
-from proxy.wire.fetch_rewrite import FetchRewrite, Watermarks
+from proxy.wire.fetch.rewrite import FetchRewrite, Watermarks
 from proxy.wire.reader import Reader
 
 

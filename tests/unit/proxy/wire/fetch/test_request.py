@@ -3,7 +3,7 @@ import pytest
 from proxy.wire.api_keys import FETCH
 from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.errors import Malformed, Short
-from proxy.wire.fetch_request import (
+from proxy.wire.fetch.request import (
     FINAL_EPOCH,
     FULL_EPOCH,
     FetchRequest,

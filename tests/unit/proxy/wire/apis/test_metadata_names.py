@@ -7,8 +7,8 @@ from hypothesis.strategies import DataObject
 from kio.schema.metadata.v12.response import MetadataResponse
 
 from proxy.wire.api_keys import METADATA
+from proxy.wire.apis.metadata_names import METADATA_VERSION, MetadataNames
 from proxy.wire.errors import Short
-from proxy.wire.metadata_names import METADATA_VERSION, MetadataNames
 from tests.support.messages.kio_messages import response_frame, response_type
 from tests.support.messages.random_messages import messages
 

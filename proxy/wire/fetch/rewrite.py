@@ -6,8 +6,8 @@ The relay uses it for requests from which it omits partitions: see proxy.relay.f
 from typing import Final, final
 
 from proxy.wire.edit import NO_TAGS, Edit, count, i16, i32, i64
-from proxy.wire.fetch_request import FLEXIBLE_FROM, NO_SESSION, SESSIONS_FROM, write_each_topic
-from proxy.wire.known_watermarks import KnownWatermarks, Offsets
+from proxy.wire.fetch.known_watermarks import KnownWatermarks, Offsets
+from proxy.wire.fetch.request import FLEXIBLE_FROM, NO_SESSION, SESSIONS_FROM, write_each_topic
 from proxy.wire.reader import Reader
 
 UNKNOWN: Final = -1

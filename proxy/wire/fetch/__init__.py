@@ -1,0 +1,1 @@
+"""Fetch requests from which partitions can be omitted, and the changes of their responses."""
