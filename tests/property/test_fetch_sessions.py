@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS, SESSION_MASK
-from tests.support.stories.fetch_models import FINAL, FULL, BrokerModel, JavaClientModel, batch, offsets
+from tests.support.simulations.fetch_models import FINAL, FULL, BrokerModel, JavaClientModel, batch, offsets
 from tests.support.stories.fetching import COLD, HOT, Partition, Story
 from tests.support.stories.playbook import START
 

@@ -13,7 +13,7 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.networks import Networks, canonical_network, networks_around
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.enforcement import enforcement
 
 KEYS = ["producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"]
 NAMES = ["a", "b", DEFAULT]

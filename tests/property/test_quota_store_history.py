@@ -11,8 +11,8 @@ from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, Config
 from proxy.store.layers import Temporary
 from proxy.store.quota_store import ClientQuotaAlteration, ConfigChange, Conflict, FileQuotas, QuotaStore
 from proxy.store.records import Place, Setting
-from tests.support.stories.config_rules import CONFIG_RULES
-from tests.support.stories.memory_store import Wall, file_of, memory_store
+from tests.support.quotas.config_rules import CONFIG_RULES
+from tests.support.quotas.memory_store import Wall, file_of, memory_store
 
 STEPS: Final = 60
 RATE, IP_RATE = "producer_byte_rate", "connection_creation_rate"

@@ -1,5 +1,5 @@
 """A plan of a follower's fetch looks only at replicas about which something has changed. Its result is that
-of a simple plan, which looks at every replica (tests/support/stories/simple_plans.py), whatever happens.
+of a simple plan, which looks at every replica (tests/support/simulations/simple_plans.py), whatever happens.
 """
 
 from typing import Any
@@ -14,8 +14,8 @@ from proxy.wire.api_keys import FETCH
 from proxy.wire.cursor import NO_ID
 from proxy.wire.fetch.rewrite import UNKNOWN, Watermarks
 from proxy.wire.views import Item, RequestView, ResponseView
-from tests.support.stories.move import START, TOPIC, quotas, throttled
-from tests.support.stories.simple_plans import SimplePlans
+from tests.support.simulations.move import START, TOPIC, quotas, throttled
+from tests.support.simulations.simple_plans import SimplePlans
 
 FOLLOWER = 3
 LEADERS = (1, 2)

@@ -34,6 +34,8 @@ from proxy.wire.errors import ProtocolError
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import Reader, text
 from tests.fuzz.harness import Data, Target, part
+from tests.support.admin.configs_broker import Counts
+from tests.support.admin.rights import FixedRights
 from tests.support.messages.kio_messages import (
     decode,
     request_frame,
@@ -43,10 +45,8 @@ from tests.support.messages.kio_messages import (
     versions,
 )
 from tests.support.messages.random_messages import sample
-from tests.support.stories.config_rules import CONFIG_RULES
-from tests.support.stories.configs_broker import Counts
-from tests.support.stories.memory_store import memory_store
-from tests.support.stories.rights import FixedRights
+from tests.support.quotas.config_rules import CONFIG_RULES
+from tests.support.quotas.memory_store import memory_store
 
 LOOP: Final = asyncio.new_event_loop()
 KEYS: Final = [key for kind in load_kinds() for key in kind.keys]

@@ -10,7 +10,7 @@ from proxy.quota.kinds import load_kinds
 from proxy.store.records import decode, encode
 from proxy.telemetry.console import CHANGE, ConsoleRequest
 from tests.fuzz.harness import Target
-from tests.support.stories.consoles import PRODUCER, RATE, ConsoleKit
+from tests.support.server.consoles import PRODUCER, RATE, ConsoleKit
 
 LOOP: Final = asyncio.new_event_loop()
 IP: Final = b'"ip'

@@ -1,11 +1,11 @@
-"""What Kafka's own ClientQuotaManager gives to the clients of tests/support/stories/debt_attacks.py."""
+"""What Kafka's own ClientQuotaManager gives to the clients of tests/support/simulations/debt_attacks.py."""
 
 from typing import Final
 
 import pytest
 
 from tests.support.kafka.tool_server import run_java
-from tests.support.stories.debt_attacks import CONSUMERS, LIMIT, PRODUCERS, SECONDS, STARVED_SIZES, TICK
+from tests.support.simulations.debt_attacks import CONSUMERS, LIMIT, PRODUCERS, SECONDS, STARVED_SIZES, TICK
 
 pytestmark = pytest.mark.kafka
 CASES: Final = [

@@ -28,7 +28,7 @@ from tests.support.messages.exchanges import (
     responded,
 )
 from tests.support.messages.kio_messages import Ports, response_frame
-from tests.support.stories.buckets import live_buckets
+from tests.support.quotas.buckets import live_buckets
 from tests.support.stories.playbook import EVERYONE, Playbook, Quotas, drive, engine
 
 MIB = 1 << 20

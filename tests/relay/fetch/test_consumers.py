@@ -42,10 +42,10 @@ from tests.support.messages.kio_messages import (
     response_type,
     versions,
 )
-from tests.support.stories.consumers import Consumer, Log, World
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.enforcement import enforcement
+from tests.support.simulations.consumers import Consumer, Log, World
+from tests.support.simulations.share_consumers import share_fetch
 from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine
-from tests.support.stories.share_consumers import share_fetch
 
 QUOTA = 100_000.0
 SECONDS = 30.0

@@ -28,9 +28,9 @@ from tests.support.messages.kio_messages import (
 )
 from tests.support.messages.requests import build, part
 from tests.support.present import present
+from tests.support.simulations.move import START as LIMITED_AT
+from tests.support.simulations.move import quotas, throttled
 from tests.support.stories.fetching import BATCH, COLD, HOT, Omitting, Partition, Story, fetch, fetched
-from tests.support.stories.move import START as LIMITED_AT
-from tests.support.stories.move import quotas, throttled
 from tests.support.stories.playbook import Playbook, drive
 
 ASKED = {(HOT, 0): 10}

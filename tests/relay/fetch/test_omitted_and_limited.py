@@ -11,7 +11,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.relay.counters.traffic import Traffic
 from tests.support.messages.exchanges import record_batch
 from tests.support.messages.kio_messages import Ports, read_frame, request_type
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.enforcement import enforcement
 from tests.support.stories.fetching import COLD, HOT, OURS, THEIRS, Omitting, fetch, fetched
 from tests.support.stories.playbook import EVERYONE, START, Playbook, drive
 

@@ -8,14 +8,14 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch.gate import LONGEST_WAIT_SECONDS
 from tests.support.messages.exchanges import chunks, fetch, fetched
 from tests.support.messages.kio_messages import Ports, framed
-from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay
-from tests.support.stories.share_consumers import (
+from tests.support.simulations.share_consumers import (
     MAX_WAIT_SECONDS,
     ShareWorld,
     delivery,
     share_fetch,
     share_fetched,
 )
+from tests.support.stories.playbook import EVERYONE, Playbook, drive, engine, new_relay
 
 KILOBYTE = {EVERYONE: {"consumer_byte_rate": 1000.0}}
 TENTH = {EVERYONE: {"request_percentage": 10.0}}

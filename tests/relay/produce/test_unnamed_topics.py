@@ -19,7 +19,7 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.requests.unnamed_topics import FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS, NAMES_SECONDS
 from proxy.wire.edit import LENGTH_SIZE
 from tests.support.messages.kio_messages import Ports
-from tests.support.stories.buckets import live_buckets
+from tests.support.quotas.buckets import live_buckets
 from tests.support.stories.playbook import EVERYONE, START, Playbook, drive, engine
 from tests.support.stories.unnamed_topics import (
     COLD,

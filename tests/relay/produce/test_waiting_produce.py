@@ -14,7 +14,7 @@ from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.exchanges import produce, produced
 from tests.support.messages.kio_messages import Ports, framed
 from tests.support.messages.produce import produce_request
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.enforcement import enforcement
 from tests.support.stories.playbook import EVERYONE, START, Playbook, RelayDriver, drive, engine
 
 LIMITED = {EVERYONE: {"producer_byte_rate": 1000.0}}

@@ -11,7 +11,7 @@ from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RAT
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.resources import Resources
 from tests.support.messages.exchanges import TOPIC, produce
-from tests.support.stories.debt_attacks import (
+from tests.support.simulations.debt_attacks import (
     CONSUMERS,
     LIMIT,
     PRODUCERS,

@@ -11,7 +11,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.relay.counters.traffic import Traffic
 from tests.support.messages.exchanges import fetch, fetched, produce, produced
 from tests.support.messages.kio_messages import Ports
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.enforcement import enforcement
 from tests.support.stories.playbook import EVERYONE, START, Playbook, Quotas, drive, engine
 
 LIMIT = 1000.0

@@ -22,7 +22,7 @@ from tests.support.messages.exchanges import (
 )
 from tests.support.messages.kio_messages import Ports
 from tests.support.messages.logins import handshake, handshaken, message, replied
-from tests.support.stories.buckets import live_buckets
+from tests.support.quotas.buckets import live_buckets
 from tests.support.stories.logging_in import ALICE, STRICT, begin, step
 from tests.support.stories.playbook import (
     EVERYONE,

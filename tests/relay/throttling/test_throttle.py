@@ -22,7 +22,7 @@ from tests.support.messages.exchanges import (
     responded,
 )
 from tests.support.messages.kio_messages import Ports
-from tests.support.stories.buckets import live_buckets
+from tests.support.quotas.buckets import live_buckets
 from tests.support.stories.playbook import EACH_CLIENT, EVERYONE, START, Playbook, drive, engine, new_relay
 
 KILOBYTE_IN = {EVERYONE: {"producer_byte_rate": 1000.0}}

@@ -32,7 +32,7 @@ from tests.support.messages.kio_messages import (
     response_type,
 )
 from tests.support.present import present
-from tests.support.stories.buckets import live_buckets
+from tests.support.quotas.buckets import live_buckets
 from tests.support.stories.playbook import EVERYONE, START, Playbook, Quotas, drive, engine, new_relay
 
 MIB = 1 << 20

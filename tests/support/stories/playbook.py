@@ -28,7 +28,7 @@ from proxy.wire.addresses import Address, Addresses
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.kio_messages import PROXY_HOST, PROXY_PORT, Ports
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.enforcement import enforcement
 
 START: Final = 1000.0
 """Stories do not begin at 0, which means never to the relay."""

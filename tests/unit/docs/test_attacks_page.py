@@ -14,7 +14,7 @@ ATTACKS: Final = [
     if line.startswith("| ") and not line.startswith("| attack ")
 ]
 TEST: Final = re.compile(r"`([\w/]+(?:\.py)?)`(?: \(([^)]*)\))?")
-STORIES: Final = TESTS / "support/stories/debt_attacks.py"
+STORIES: Final = TESTS / "support/simulations/debt_attacks.py"
 """It has the names of the attacks with debts."""
 
 

@@ -22,7 +22,7 @@ from proxy.quota_callback import (
 )
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
-from tests.support.stories.buckets import bucket_states
+from tests.support.quotas.buckets import bucket_states
 
 ALICE = Identity("alice", "app", "127.0.0.1")
 BOB = Identity("bob", "app", "127.0.0.1")

@@ -16,7 +16,7 @@ from pipeline.transforms.replay.replay import nobody_waits, replay, simulate
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.kinds.client_bytes import PRODUCER_BYTE_RATE
 from tests.support.messages.usage_events import make_event, write_lines
-from tests.support.stories.workload import Client, run
+from tests.support.simulations.workload import Client, run
 
 Frame = Callable[..., DataFrame]
 MB = 1_000_000

@@ -10,7 +10,7 @@ from pipeline.inputs.quota_file import Quotas, QuotaSet
 from pipeline.transforms.replay.replay import replay, untried
 from proxy.quota.identity import QuotaEntity
 from tests.support.messages.usage_events import make_event
-from tests.support.stories.workload import Client, run
+from tests.support.simulations.workload import Client, run
 
 Frame = Callable[..., DataFrame]
 MB = 1_000_000

@@ -14,12 +14,12 @@ from proxy.relay.intercepted import Intercepted
 from proxy.store.quota_store import StoreUnavailable
 from proxy.store.records import Place
 from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
+from tests.support.admin.client_quotas_kit import ADMIN, KEYS, RATE, ClientQuotasKit, Ops, Parts
+from tests.support.admin.rights import FixedRights, UnknownRights
 from tests.support.messages.client_quotas import ANY, EXACT
 from tests.support.messages.kio_messages import framed, read_frame, response_type
 from tests.support.messages.mutations import ADDRESS, intercepted
-from tests.support.stories.client_quotas_kit import ADMIN, KEYS, RATE, ClientQuotasKit, Ops, Parts
-from tests.support.stories.memory_store import file_of
-from tests.support.stories.rights import FixedRights, UnknownRights
+from tests.support.quotas.memory_store import file_of
 
 SOON = time.time_ns() // 1_000_000 + 3_600_000
 REMOVE = None

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from tests.support.admin.client_quotas_kit import RATE, ClientQuotasKit
 from tests.support.messages.client_quotas import ANY, DEFAULT_NAME, EXACT
-from tests.support.stories.client_quotas_kit import RATE, ClientQuotasKit
 
 INVALID = ErrorCode.invalid_request
 

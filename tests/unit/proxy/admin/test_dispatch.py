@@ -27,6 +27,7 @@ from proxy.wire.apis.api import Api, read_request_header
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import Reader
+from tests.support.admin.configs_broker import FakeBroker
 from tests.support.messages.configs import (
     SET,
     TOPIC,
@@ -43,9 +44,8 @@ from tests.support.messages.kio_messages import (
     response_type,
     versions,
 )
-from tests.support.stories.config_rules import CONFIG_RULES
-from tests.support.stories.configs_broker import FakeBroker
-from tests.support.stories.memory_store import memory_store
+from tests.support.quotas.config_rules import CONFIG_RULES
+from tests.support.quotas.memory_store import memory_store
 
 ALICE = QuotaEntity("alice", None)
 RATE = "producer_byte_rate"

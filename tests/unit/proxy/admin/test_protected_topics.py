@@ -15,6 +15,7 @@ from proxy.quota.verdict import Verdict
 from proxy.relay.intercepted import Intercepted
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.protected_topics import ProtectedTopics
+from tests.support.admin.configs_broker import FakeBroker
 from tests.support.messages.configs import ALTER, INCREMENTAL, SET, TOPIC, alter_request, incremental_request
 from tests.support.messages.kio_messages import (
     framed,
@@ -38,7 +39,6 @@ from tests.support.messages.mutations import (
     intercepted,
 )
 from tests.support.messages.records import DELETE_RECORDS_KEY, delete_records, records_deleted
-from tests.support.stories.configs_broker import FakeBroker
 
 OURS, NAMED_LIKE_OURS = "__quota_proxy_config", "__quota_proxy_config_of_bob"
 OUR_ID = UUID(int=99)

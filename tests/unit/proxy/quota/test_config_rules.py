@@ -1,6 +1,6 @@
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, Resources
-from tests.support.stories.config_rules import CONFIG_KEYS, KIND, too_much
+from tests.support.quotas.config_rules import CONFIG_KEYS, KIND, too_much
 
 RULES = ConfigRules([KIND])
 TOTAL = {DEFAULT_RESOURCE: {"total.bytes.in.per.sec.threshold": "5"}}

@@ -13,8 +13,8 @@ from proxy.quota.usage import UsageLedger
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.fetch.rewrite import Watermarks
 from proxy.wire.views import RequestView, ResponseView
-from tests.support.stories.buckets import bucket_states, live_buckets
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.buckets import bucket_states, live_buckets
+from tests.support.quotas.enforcement import enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
 RESPONSE = ResponseView(9, True, 50)

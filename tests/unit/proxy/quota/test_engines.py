@@ -20,9 +20,9 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.present import present
+from tests.support.quotas.buckets import live_by_node
+from tests.support.quotas.enforcement import enforcement
 from tests.support.sharing.members import one_of
-from tests.support.stories.buckets import live_by_node
-from tests.support.stories.enforcement import enforcement
 
 SOME = Limits({QuotaEntity(DEFAULT, None): {"q": 1.0}})
 

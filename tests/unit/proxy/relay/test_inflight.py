@@ -17,7 +17,7 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame
 from proxy.wire.views import RequestView
-from tests.support.stories.buckets import live_buckets
+from tests.support.quotas.buckets import live_buckets
 from tests.support.stories.playbook import EVERYONE, START, engine
 
 

@@ -33,7 +33,7 @@ from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.views import RequestView
 from tests.support.process.log_broker import LogBroker
-from tests.support.stories.buckets import live_by_node
+from tests.support.quotas.buckets import live_by_node
 from tests.support.waiting import reached
 
 LIMIT = 1000.0

@@ -2,8 +2,8 @@
 
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.quota_store import ConfigChange
-from tests.support.stories.config_rules import too_much
-from tests.support.stories.memory_store import memory_store
+from tests.support.quotas.config_rules import too_much
+from tests.support.quotas.memory_store import memory_store
 
 PART, TOTAL = "bytes.in.per.sec.threshold", "total.bytes.in.per.sec.threshold"
 T, U = (ConfigResource(TOPIC, name) for name in ("t", "u"))

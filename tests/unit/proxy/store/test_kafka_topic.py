@@ -15,7 +15,7 @@ from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.api_keys import LIST_OFFSETS, METADATA, PRODUCE
 from tests.support.process.log_broker import LogBroker
-from tests.support.stories.memory_store import file_of
+from tests.support.quotas.memory_store import file_of
 from tests.support.waiting import reached
 
 ALICE = QuotaEntity("alice", None)

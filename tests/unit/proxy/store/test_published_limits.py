@@ -11,7 +11,7 @@ from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, Config
 from proxy.store.layers import Layer
 from proxy.store.published_limits import PublishedLimits
 from proxy.store.sources import Sources
-from tests.support.stories.config_rules import CONFIG_RULES
+from tests.support.quotas.config_rules import CONFIG_RULES
 
 RATE, IP_RATE = "producer_byte_rate", "connection_creation_rate"
 PART, TOTAL = "bytes.in.per.sec.threshold", "total.bytes.in.per.sec.threshold"

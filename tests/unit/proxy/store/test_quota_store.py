@@ -13,7 +13,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.store.layers import SLICE, Temporary
 from proxy.store.quota_store import ClientQuotaAlteration, QuotaStore, StoreOff
 from proxy.store.records import Place, Setting
-from tests.support.stories.memory_store import Wall, file_of, memory_store
+from tests.support.quotas.memory_store import Wall, file_of, memory_store
 
 ALICE = QuotaEntity("alice", None)
 RATE = "producer_byte_rate"

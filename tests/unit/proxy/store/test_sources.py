@@ -10,8 +10,8 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.quota_store import ClientQuotaAlteration, ConfigChange, Conflict, QuotaStore, StoreOff
 from proxy.store.records import Place, Setting, Unreadable
-from tests.support.stories.config_rules import too_much
-from tests.support.stories.memory_store import MemoryLog, Wall, file_of, memory_store
+from tests.support.quotas.config_rules import too_much
+from tests.support.quotas.memory_store import MemoryLog, Wall, file_of, memory_store
 
 ORDERS, DEFAULT_TOPIC = ConfigResource(TOPIC, "orders"), ConfigResource(TOPIC, DEFAULT_RESOURCE)
 BROKER_2, DEFAULT_BROKER = ConfigResource(BROKER, "2"), ConfigResource(BROKER, DEFAULT_RESOURCE)

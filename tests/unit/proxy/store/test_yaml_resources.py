@@ -10,7 +10,7 @@ from proxy.errors import SettingsError, spell
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.yaml_resources import read_resources, resources_of
-from tests.support.stories.config_rules import CONFIG_RULES, KIND, too_much
+from tests.support.quotas.config_rules import CONFIG_RULES, KIND, too_much
 
 
 def read(text: str) -> Any:

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from proxy.quota.kinds.replication.state import ReplicationState
-from tests.support.stories.move import MEBIBYTE, Fetcher, copies, quotas, run, throttled
+from tests.support.simulations.move import MEBIBYTE, Fetcher, copies, quotas, run, throttled
 
 RATE: Final = 4 * MEBIBYTE
 

@@ -13,7 +13,7 @@ from proxy.telemetry.console import MAX_BODY, READING, ConsoleReply, ConsoleRequ
 from proxy.telemetry.guard import ADMIN_PORT, Guard
 from proxy.telemetry.http import AdminSite
 from proxy.telemetry.quota_table import QuotaTable
-from tests.support.stories.buckets import bucket_state
+from tests.support.quotas.buckets import bucket_state
 
 
 def site(

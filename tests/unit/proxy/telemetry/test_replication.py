@@ -4,7 +4,7 @@ import pytest
 
 from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.telemetry.replication import endless, shown
-from tests.support.stories.move import MEBIBYTE, START, Fetcher, copies, quotas, run, throttled
+from tests.support.simulations.move import MEBIBYTE, START, Fetcher, copies, quotas, run, throttled
 
 RATE = 4 * MEBIBYTE
 

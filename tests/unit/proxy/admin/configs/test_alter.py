@@ -15,23 +15,8 @@ from proxy.quota.limits.resources import ConfigResource
 from proxy.relay.close_reasons import BrokerUnreachable, RelayError
 from proxy.store.quota_store import StoreUnavailable
 from proxy.wire.errors import Malformed
-from tests.support.loop_turns import counted_turns
-from tests.support.messages.configs import (
-    APPEND,
-    BROKER,
-    DELETE,
-    INCREMENTAL,
-    SET,
-    SUBTRACT,
-    TOPIC,
-    alter_request,
-    incremental_request,
-)
-from tests.support.messages.kio_messages import request_frame, versions
-from tests.support.messages.mutations import intercepted, topic_id
-from tests.support.stories.config_rules import CONFIG_RULES, FORWARDED, KIND, too_much
-from tests.support.stories.configs_broker import FakeBroker
-from tests.support.stories.configs_kit import (
+from tests.support.admin.configs_broker import FakeBroker
+from tests.support.admin.configs_kit import (
     ACTION,
     BROKER_1,
     DEFAULT_BROKER,
@@ -53,8 +38,23 @@ from tests.support.stories.configs_kit import (
     T,
     U,
 )
-from tests.support.stories.memory_store import memory_store
-from tests.support.stories.rights import FixedRights
+from tests.support.admin.rights import FixedRights
+from tests.support.loop_turns import counted_turns
+from tests.support.messages.configs import (
+    APPEND,
+    BROKER,
+    DELETE,
+    INCREMENTAL,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    alter_request,
+    incremental_request,
+)
+from tests.support.messages.kio_messages import request_frame, versions
+from tests.support.messages.mutations import intercepted, topic_id
+from tests.support.quotas.config_rules import CONFIG_RULES, FORWARDED, KIND, too_much
+from tests.support.quotas.memory_store import memory_store
 from tests.support.turn_lengths import turn_lengths
 
 AWAY = "it is away; try again"

@@ -6,13 +6,7 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
 from proxy.quota.limits.resources import ConfigResource
 from proxy.store.layers import Temporary
-from tests.support.messages.configs import (
-    ALTER,
-    SET,
-    alter_request,
-)
-from tests.support.messages.kio_messages import request_frame, versions
-from tests.support.stories.configs_kit import (
+from tests.support.admin.configs_kit import (
     BROKER_1,
     FLAG,
     INVALID_CONFIG,
@@ -27,7 +21,13 @@ from tests.support.stories.configs_kit import (
     T,
     U,
 )
-from tests.support.stories.rights import FixedRights
+from tests.support.admin.rights import FixedRights
+from tests.support.messages.configs import (
+    ALTER,
+    SET,
+    alter_request,
+)
+from tests.support.messages.kio_messages import request_frame, versions
 
 every_alter = pytest.mark.parametrize("version", versions(ALTER))
 

@@ -22,6 +22,8 @@ from proxy.quota.verdict import ALLOW
 from proxy.relay.close_reasons import RelayError
 from proxy.store.quota_store import ConfigChange, StoreUnavailable
 from proxy.wire.errors import Malformed, UnsupportedVersion
+from tests.support.admin.configs_broker import Counts, FakeBroker
+from tests.support.admin.rights import FixedRights
 from tests.support.loop_turns import counted_turns
 from tests.support.messages.kio_messages import (
     LENGTH,
@@ -41,10 +43,8 @@ from tests.support.messages.mutations import (
     topic_id,
 )
 from tests.support.messages.requests import build, part
-from tests.support.stories.config_rules import CONFIG_RULES, too_much
-from tests.support.stories.configs_broker import Counts, FakeBroker
-from tests.support.stories.memory_store import memory_store
-from tests.support.stories.rights import FixedRights
+from tests.support.quotas.config_rules import CONFIG_RULES, too_much
+from tests.support.quotas.memory_store import memory_store
 from tests.support.turn_lengths import turn_lengths
 
 RATE, ACTION, REPLICAS = (

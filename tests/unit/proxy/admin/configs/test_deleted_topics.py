@@ -10,7 +10,7 @@ from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import Identity
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.quota_store import ConfigChange, StoreUnavailable
-from tests.support.stories.memory_store import memory_store
+from tests.support.quotas.memory_store import memory_store
 
 RATE, ACTION = "producer.byte.rate", "producer.byte.rate.action"
 T = ConfigResource(TOPIC, "t")

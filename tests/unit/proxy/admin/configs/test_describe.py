@@ -12,20 +12,8 @@ from proxy.quota.limits.resources import TOPIC as TOPIC_RESOURCE
 from proxy.relay.close_reasons import RelayError
 from proxy.store.layer_report import LayerValue, decode_report
 from proxy.wire.errors import Malformed
-from tests.support.loop_turns import counted_turns
-from tests.support.messages.configs import (
-    DESCRIBE,
-    SET,
-    TOPIC,
-    Shown,
-    describe_request,
-    described,
-)
-from tests.support.messages.kio_messages import request_frame, versions
-from tests.support.messages.mutations import intercepted
-from tests.support.stories.config_rules import CONFIG_RULES
-from tests.support.stories.configs_broker import FakeBroker
-from tests.support.stories.configs_kit import (
+from tests.support.admin.configs_broker import FakeBroker
+from tests.support.admin.configs_kit import (
     ACTION,
     BROKER_1,
     DEFAULT_BROKER,
@@ -42,7 +30,19 @@ from tests.support.stories.configs_kit import (
     T,
     U,
 )
-from tests.support.stories.memory_store import memory_store
+from tests.support.loop_turns import counted_turns
+from tests.support.messages.configs import (
+    DESCRIBE,
+    SET,
+    TOPIC,
+    Shown,
+    describe_request,
+    described,
+)
+from tests.support.messages.kio_messages import request_frame, versions
+from tests.support.messages.mutations import intercepted
+from tests.support.quotas.config_rules import CONFIG_RULES
+from tests.support.quotas.memory_store import memory_store
 
 every_describe = pytest.mark.parametrize("version", versions(DESCRIBE))
 

@@ -13,7 +13,7 @@ from proxy.admin.messages.config_resources import BACK_TO_FILE, EXPIRES_AT_MS
 from proxy.admin.messages.describe_configs import DEFAULT_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG, TOPIC_CONFIG
 from proxy.admin.rejected import RequestRejected
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
-from tests.support.stories.config_rules import CONFIG_RULES
+from tests.support.quotas.config_rules import CONFIG_RULES
 
 KEYS = CONFIG_RULES.keys(TOPIC)
 RATE, REPLICAS = "producer.byte.rate", "leader.replication.throttled.replicas"

@@ -13,9 +13,9 @@ from proxy.errors import UpstreamUnavailable
 from proxy.quota.identity import Identity
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.quota_store import ConfigChange, StoreUnavailable
+from tests.support.admin.configs_broker import Counts, FakeBroker
 from tests.support.messages.mutations import topic_id
-from tests.support.stories.configs_broker import Counts, FakeBroker
-from tests.support.stories.memory_store import memory_store
+from tests.support.quotas.memory_store import memory_store
 from tests.support.turn_lengths import turn_lengths
 
 WHO = Identity("admin", "tool", "10.0.0.1")

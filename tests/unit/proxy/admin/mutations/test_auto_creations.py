@@ -17,10 +17,10 @@ from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
 from proxy.wire.reader import Reader
+from tests.support.admin.mutation_story import CLUSTER, FORBIDDEN, NODE_ID, NOT_THERE, USER, Counts
+from tests.support.admin.rights import FixedRights
 from tests.support.messages.kio_messages import read_frame, request_frame, request_type
 from tests.support.messages.mutations import intercepted, payload_of, to_end
-from tests.support.stories.mutation_story import CLUSTER, FORBIDDEN, NODE_ID, NOT_THERE, USER, Counts
-from tests.support.stories.rights import FixedRights
 from tests.unit.proxy.admin.messages.test_metadata import requested, responded
 
 RATE = 2.0

@@ -11,6 +11,15 @@ from proxy.admin.mutations.mutations import TOPIC_APIS
 from proxy.quota.limits.enforcement import OBSERVE
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.wire.errors import Malformed, UnsupportedVersion
+from tests.support.admin.mutation_story import (
+    EXISTS,
+    FORBIDDEN,
+    NOT_THERE,
+    THROTTLED,
+    TIMED_OUT,
+    Story,
+    throttle_ms,
+)
 from tests.support.messages.kio_messages import framed, request_frame, response_frame
 from tests.support.messages.mutations import (
     create_partitions,
@@ -22,15 +31,6 @@ from tests.support.messages.mutations import (
     old_response,
     payload_of,
     topic_id,
-)
-from tests.support.stories.mutation_story import (
-    EXISTS,
-    FORBIDDEN,
-    NOT_THERE,
-    THROTTLED,
-    TIMED_OUT,
-    Story,
-    throttle_ms,
 )
 
 MISPLACED = 39

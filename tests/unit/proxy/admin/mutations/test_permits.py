@@ -8,8 +8,8 @@ from proxy.admin.mutations.permits import MOST_PARTITIONS
 from proxy.upstream.partition_counts import TopicDefaults
 from proxy.upstream.partitions import Partitions
 from proxy.wire.cursor import NO_ID
+from tests.support.admin.mutation_story import EXISTS, NOT_THERE, Story
 from tests.support.messages.mutations import create_partitions, create_topics, delete_topics, topic_id
-from tests.support.stories.mutation_story import EXISTS, NOT_THERE, Story
 
 RATE = 10_000.0
 BURST = 110_000.0

@@ -21,7 +21,7 @@ from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import UNCHARGED, Item, RequestView, ResponseView
-from tests.support.stories.enforcement import EnforcementOptions, enforcement
+from tests.support.quotas.enforcement import EnforcementOptions, enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
 SHARE, TOTAL = BYTES_IN_THRESHOLD.name, TOTAL_BYTES_IN_THRESHOLD.name

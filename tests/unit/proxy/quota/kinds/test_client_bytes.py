@@ -12,7 +12,7 @@ from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.verdict import ALLOW
 from proxy.wire.fetch.request import NO_BOUND
 from proxy.wire.views import RequestView, ResponseView
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.enforcement import enforcement
 
 PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
 EACH_CLIENT = QuotaEntity(None, DEFAULT)

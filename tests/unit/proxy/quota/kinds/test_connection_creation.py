@@ -10,8 +10,8 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.rates import SampledRate
 from proxy.quota.verdict import ALLOW
 from tests.support.present import present
-from tests.support.stories.buckets import bucket_states, live_buckets
-from tests.support.stories.enforcement import EnforcementOptions, enforcement
+from tests.support.quotas.buckets import bucket_states, live_buckets
+from tests.support.quotas.enforcement import EnforcementOptions, enforcement
 
 ADDRESS = "10.0.0.1"
 

@@ -20,8 +20,8 @@ from proxy.quota.quota import DOUBLE, PER_CLUSTER
 from proxy.quota.verdict import ALLOW
 from proxy.wire.views import RequestView, ResponseView
 from tests.support.present import present
-from tests.support.stories.buckets import bucket_states, live_by_node
-from tests.support.stories.enforcement import EnforcementOptions, enforcement
+from tests.support.quotas.buckets import bucket_states, live_by_node
+from tests.support.quotas.enforcement import EnforcementOptions, enforcement
 
 WHO = Identity("u", "c", "127.0.0.1")
 NOW = 1000.0

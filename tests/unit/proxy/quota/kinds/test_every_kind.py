@@ -17,8 +17,8 @@ from proxy.quota.quota import DOUBLE, INT, PER_BROKER, PER_CLUSTER, Quota, Quota
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.views import RequestView, ResponseView
-from tests.support.stories.buckets import bucket_states, live_buckets
-from tests.support.stories.enforcement import EnforcementOptions, enforcement
+from tests.support.quotas.buckets import bucket_states, live_buckets
+from tests.support.quotas.enforcement import EnforcementOptions, enforcement
 
 KINDS = load_kinds()
 WHO = Identity("u", "c", "127.0.0.1")

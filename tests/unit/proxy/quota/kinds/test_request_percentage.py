@@ -11,8 +11,8 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import END
 from proxy.wire.views import RequestView, ResponseView
-from tests.support.stories.buckets import bucket_states
-from tests.support.stories.enforcement import EnforcementOptions, enforcement
+from tests.support.quotas.buckets import bucket_states
+from tests.support.quotas.enforcement import EnforcementOptions, enforcement
 
 PRODUCE, FETCH, METADATA, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, SHARE_FETCH = 0, 1, 3, 11, 12, 14, 78
 WHO = Identity("u", "c", "127.0.0.1")

@@ -27,8 +27,8 @@ from proxy.wire.cursor import NO_PARTITION
 from proxy.wire.fetch.rewrite import Watermarks
 from proxy.wire.views import RequestView
 from tests.support.present import present
-from tests.support.stories.buckets import live_by_node
-from tests.support.stories.partition_quota import charge, items, produce
+from tests.support.quotas.buckets import live_by_node
+from tests.support.quotas.partition_quota import charge, items, produce
 
 WHO = Identity(ANONYMOUS, "c", "127.0.0.1")
 IN, OUT = TOPIC_PRODUCER_BYTE_RATE.name, TOPIC_CONSUMER_BYTE_RATE.name

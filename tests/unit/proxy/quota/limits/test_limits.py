@@ -7,7 +7,7 @@ from proxy.quota.limits.limit_source import LimitSource
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from tests.support.present import present
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.enforcement import enforcement
 
 LONG = "c" * 30_000
 KEY = "producer_byte_rate"

@@ -10,8 +10,8 @@ from proxy.quota.measure.bucket import IDLE_SECONDS
 from proxy.quota.measure.buckets import BUCKETS_AT_MOST, FORGOTTEN_AT_MOST, NAME_BYTES_AT_MOST, Buckets
 from proxy.quota.measure.rate_rule import RateRule
 from tests.support.present import present
+from tests.support.quotas.enforcement import enforcement
 from tests.support.sharing.members import a_quarter
-from tests.support.stories.enforcement import enforcement
 
 KEY = "producer_byte_rate"
 RULE = RateRule(burst_seconds=1.0)

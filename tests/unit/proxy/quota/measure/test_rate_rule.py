@@ -5,7 +5,7 @@ import pytest
 from proxy.quota.limits.enforcement import OBSERVE, PACE, UNLIMITED, WINDOW, RateWindow
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.rate_rule import RateRule, byte_rate_rule
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.enforcement import enforcement
 
 KEY = "producer_byte_rate"
 PACED = RateRule(burst_seconds=1.0)

@@ -31,9 +31,9 @@ from proxy.quota.verdict import ALLOW, Verdict, combine
 from proxy.wire.api_keys import API_VERSIONS, CREATE_TOPICS, FETCH, PRODUCE
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.views import RequestView, ResponseView
+from tests.support.quotas.enforcement import enforcement
+from tests.support.quotas.partition_quota import items
 from tests.support.sharing.simulation import Log
-from tests.support.stories.enforcement import enforcement
-from tests.support.stories.partition_quota import items
 
 STEP: Final = 0.01
 REVIEW_SECONDS: Final = 0.2

@@ -13,7 +13,7 @@ from proxy.relay.fetch.grants import BESIDE_AT_MOST, FetchGrants
 from proxy.wire.api_keys import FETCH
 from proxy.wire.views import RequestView
 from tests.support.present import present
-from tests.support.stories.buckets import live_buckets
+from tests.support.quotas.buckets import live_buckets
 from tests.support.stories.playbook import EVERYONE, START, engine
 
 LIMIT = 1e9

@@ -13,7 +13,7 @@ from proxy.relay.read_turns import FRAMES, PAUSE_SECONDS
 from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.exchanges import TOPIC, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports, read_frame, response_frame, response_type
-from tests.support.stories.buckets import live_buckets
+from tests.support.quotas.buckets import live_buckets
 from tests.support.stories.playbook import START, Playbook, drive, engine
 
 LIMITED = Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "1000"}})

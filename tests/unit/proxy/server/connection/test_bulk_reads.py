@@ -12,7 +12,7 @@ from proxy.server.connection.bulk_reads import RESUMED, TURN_BYTES, BulkReader, 
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.pauses import BULK, Pauses
 from tests.support.messages.exchanges import opaque
-from tests.support.stories.connections import new_connection
+from tests.support.server.connections import new_connection
 from tests.support.stories.playbook import new_relay
 from tests.unit.proxy.server.connection.test_connection_ends import Host
 from tests.unit.proxy.server.connection.test_pauses import Transport

@@ -31,9 +31,9 @@ from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from tests.support.messages.exchanges import api_versions, produce
 from tests.support.messages.kio_messages import framed, request_frame, request_type
-from tests.support.stories.connections import new_connection
+from tests.support.server.connections import new_connection
+from tests.support.server.relays import unlimited_relay
 from tests.support.stories.playbook import EVERYONE, new_relay
-from tests.support.stories.relays import unlimited_relay
 
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)

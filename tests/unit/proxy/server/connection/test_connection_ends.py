@@ -24,8 +24,8 @@ from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.drain import REQUEST_CALLS
 from tests.support.messages.kio_messages import framed, request_frame, request_type
-from tests.support.stories.connections import new_connection
-from tests.support.stories.relays import unlimited_relay
+from tests.support.server.connections import new_connection
+from tests.support.server.relays import unlimited_relay
 
 HEARTBEAT = request_frame(request_type(12, 0)(group_id="g", generation_id=1, member_id="m"), 7)
 RESPONSE = framed((7).to_bytes(4, "big") + bytes(2))

@@ -11,7 +11,7 @@ from proxy.server.connection.connection import Connection
 from proxy.server.connection.drain import ACTIVE_SECONDS, REQUEST_CALLS
 from proxy.server.connection.hang_up import has_sent
 from tests.support.messages.exchanges import fetch
-from tests.support.stories.connections import new_connection
+from tests.support.server.connections import new_connection
 from tests.support.waiting import reached
 from tests.unit.proxy.server.connection.test_connection_ends import HEARTBEAT, RESPONSE, Host
 

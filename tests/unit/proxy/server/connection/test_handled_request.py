@@ -14,8 +14,8 @@ from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import LENGTH
-from tests.support.stories.connections import new_connection
-from tests.support.stories.relays import unlimited_relay
+from tests.support.server.connections import new_connection
+from tests.support.server.relays import unlimited_relay
 
 OWN: int = 49
 OTHER: int = 42

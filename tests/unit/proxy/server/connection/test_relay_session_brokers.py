@@ -16,7 +16,7 @@ from proxy.wire.api_keys import METADATA
 from proxy.wire.edit import i32, string
 from tests.support.messages.exchanges import opaque
 from tests.support.messages.kio_messages import BROKER_HOST, PROXY_HOST, framed
-from tests.support.stories.client_transport import ClientTransport
+from tests.support.server.client_transport import ClientTransport
 
 
 class Host:

@@ -9,7 +9,7 @@ from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import TOPIC
 from tests.support.messages.old_messages import fetch_request, fetch_response
-from tests.support.stories.connections import new_connection
+from tests.support.server.connections import new_connection
 from tests.support.stories.playbook import EVERYONE, new_relay
 
 RESPONSES: Final = 64

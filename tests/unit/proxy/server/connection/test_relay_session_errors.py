@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
-from tests.support.stories.connections import new_connection
+from tests.support.server.connections import new_connection
 from tests.unit.proxy.server.connection.test_connection_ends import HEARTBEAT, RESPONSE, Host
 
 NO_FRAME = b"\xff\xff\xff\xff"

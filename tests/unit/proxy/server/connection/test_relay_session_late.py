@@ -19,8 +19,8 @@ from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import TOPIC, produce
 from tests.support.messages.kio_messages import Ports
 from tests.support.process.certificates import Authority
-from tests.support.stories.buckets import live_buckets
-from tests.support.stories.connections import new_connection
+from tests.support.quotas.buckets import live_buckets
+from tests.support.server.connections import new_connection
 from tests.support.stories.playbook import drive, engine
 from tests.unit.proxy.relay.responses.test_late_responses import rejected
 from tests.unit.proxy.server.connection.test_connection_ends import RESET, Host

@@ -9,7 +9,7 @@ from proxy.relay.large_frames import LargeFrames
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import produce, produced
-from tests.support.stories.connections import new_connection
+from tests.support.server.connections import new_connection
 from tests.support.stories.playbook import new_relay
 from tests.unit.proxy.server.connection.test_connection_ends import Host
 

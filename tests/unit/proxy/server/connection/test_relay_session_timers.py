@@ -13,7 +13,7 @@ from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from proxy.server.connection.relay_session import AFTER_LATE_SECONDS, LATE_SECONDS
 from tests.support.messages.exchanges import produce
-from tests.support.stories.client_transport import ClientTransport
+from tests.support.server.client_transport import ClientTransport
 from tests.support.stories.playbook import EVERYONE, new_relay
 
 Arguments = TypeVarTuple("Arguments")

@@ -9,7 +9,7 @@ from proxy.server.connection.connection import Connection
 from proxy.server.connection.measured_reads import MEASURED_EVERY
 from proxy.wire.api_keys import PRODUCE
 from tests.support.messages.exchanges import produce, produced
-from tests.support.stories.client_transport import ClientTransport
+from tests.support.server.client_transport import ClientTransport
 from tests.support.stories.playbook import new_relay
 
 ROUNDS = 4

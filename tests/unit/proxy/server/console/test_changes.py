@@ -7,7 +7,7 @@ import pytest
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.resources import BROKER, ConfigResource
 from proxy.server.console.changes import QuotaChanges, Wrong
-from tests.support.stories.consoles import ALICE, ORDERS, PRODUCER, RATE, ConsoleKit
+from tests.support.server.consoles import ALICE, ORDERS, PRODUCER, RATE, ConsoleKit
 
 WHO = Identity("admin-port", "console", "10.0.0.7")
 

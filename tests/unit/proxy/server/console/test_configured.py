@@ -2,8 +2,8 @@
 
 from proxy.quota.identity import QuotaEntity
 from proxy.server.console.configured import MOST, configured
-from tests.support.stories.consoles import PRODUCER, RATE, ConsoleKit
-from tests.support.stories.memory_store import memory_store
+from tests.support.quotas.memory_store import memory_store
+from tests.support.server.consoles import PRODUCER, RATE, ConsoleKit
 
 
 async def test_search_in_names_and_quotas() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.store.quota_store import StoreUnavailable
 from proxy.telemetry.console import CHANGE, CONFIGURED, EXPLAIN, OVERVIEW, SHARES, ConsoleRequest
-from tests.support.stories.consoles import ALICE, PRODUCER, ConsoleKit
+from tests.support.server.consoles import ALICE, PRODUCER, ConsoleKit
 
 
 async def ask(kit: ConsoleKit, what: str, body: object = None, **query: str) -> tuple[int, Any]:

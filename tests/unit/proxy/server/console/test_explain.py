@@ -9,8 +9,8 @@ from proxy.quota.limits.resources import LONG, TOPIC, ConfigResource
 from proxy.quota.quota import QuotaKey
 from proxy.server.console.explain import explain_client, explain_ip, explain_resource
 from proxy.store.quota_store import ClientQuotaAlteration
-from tests.support.stories.consoles import ALICE, PRODUCER, RATE, ConsoleKit
-from tests.support.stories.memory_store import memory_store
+from tests.support.quotas.memory_store import memory_store
+from tests.support.server.consoles import ALICE, PRODUCER, RATE, ConsoleKit
 
 KEYS = [QuotaKey(PRODUCER, LONG), QuotaKey("connection_creation_rate", LONG, for_ip=True)]
 WHO = Identity("admin", "c", "10.0.0.1")

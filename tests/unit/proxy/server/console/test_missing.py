@@ -10,7 +10,7 @@ from proxy.quota.identity import ANONYMOUS
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.server.console import missing
 from proxy.server.console.missing import note_of_missing, note_of_user
-from tests.support.stories.consoles import Topics
+from tests.support.server.consoles import Topics
 
 NOPE = ConfigResource(TOPIC, "nope")
 NOTE = "the topic nope does not exist"

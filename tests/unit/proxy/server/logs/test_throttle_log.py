@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.server.logs.throttle_log import LOG_EVERY_SECONDS, ThrottleLog
-from tests.support.stories.move import MEBIBYTE, Fetcher, copies, quotas, run, throttled
+from tests.support.simulations.move import MEBIBYTE, Fetcher, copies, quotas, run, throttled
 
 RATE = 4 * MEBIBYTE
 

@@ -3,7 +3,7 @@
 from prometheus_client.core import Metric
 
 from proxy.telemetry.metrics.connections import AT_A_TIME, admission_families, connection_steps
-from tests.support.stories.listeners import FilledListener
+from tests.support.server.listeners import FilledListener
 
 
 def samples(families: list[Metric]) -> dict[tuple[str, ...], float]:

@@ -2,7 +2,7 @@
 
 from proxy.telemetry.metrics.latencies import FAMILIES, latency_steps
 from proxy.wire.api_keys import FETCH, PRODUCE
-from tests.support.stories.listeners import FilledListener
+from tests.support.server.listeners import FilledListener
 
 
 def test_each_family_has_its_own_times() -> None:

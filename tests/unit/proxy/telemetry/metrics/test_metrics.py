@@ -6,8 +6,8 @@ from proxy.quota.usage import REST
 from proxy.relay.counters.traffic import Traffic
 from proxy.telemetry.metrics.metrics import ProxyCollector
 from proxy.telemetry.metrics.series import MAX_SERIES, NoteExcluded
-from tests.support.stories.buckets import bucket_state
-from tests.support.stories.listeners import FilledListener
+from tests.support.quotas.buckets import bucket_state
+from tests.support.server.listeners import FilledListener
 
 
 def families_of(collector: ProxyCollector) -> dict[str, Metric]:

@@ -4,8 +4,8 @@ from proxy.telemetry.metrics.large_families import LargeFamilies
 from proxy.telemetry.metrics.partitions import partition_steps
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
-from tests.support.stories.buckets import bucket_state
-from tests.support.stories.listeners import ID, OTHER_ID, FilledListener
+from tests.support.quotas.buckets import bucket_state
+from tests.support.server.listeners import ID, OTHER_ID, FilledListener
 
 
 def test_partitions_that_requests_name_by_id_have_the_topic_s_name_or_the_id() -> None:

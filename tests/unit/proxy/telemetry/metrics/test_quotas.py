@@ -11,7 +11,7 @@ from proxy.telemetry.metrics import series
 from proxy.telemetry.metrics.large_families import LargeFamilies
 from proxy.telemetry.metrics.quotas import AT_A_TIME, quota_steps
 from proxy.telemetry.metrics.series import MAX_SERIES
-from tests.support.stories.buckets import bucket_state
+from tests.support.quotas.buckets import bucket_state
 
 TOKENS = "controller_mutation_tokens"
 

@@ -7,7 +7,7 @@ from prometheus_client.registry import Collector
 
 from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.telemetry.metrics.replication import replication_families
-from tests.support.stories.move import MEBIBYTE
+from tests.support.simulations.move import MEBIBYTE
 
 RATE = 4 * MEBIBYTE
 

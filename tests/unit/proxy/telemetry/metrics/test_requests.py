@@ -4,7 +4,7 @@ from prometheus_client.core import Metric
 
 from proxy.telemetry.metrics.requests import request_families
 from proxy.wire.api_keys import PRODUCE
-from tests.support.stories.listeners import FilledListener
+from tests.support.server.listeners import FilledListener
 
 
 def samples(*listeners: FilledListener) -> dict[tuple[str, ...], float]:

@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from proxy.telemetry.metrics.latencies import latency_steps
 from proxy.telemetry.metrics.summed import KEPT_SECONDS, Family, LowThrottle, SummedFamilies, packed
 from proxy.wire.api_keys import PRODUCE
-from tests.support.stories.listeners import FilledListener
+from tests.support.server.listeners import FilledListener
 
 
 def requests(**by_api: float) -> Family:

@@ -3,7 +3,7 @@
 from proxy.quota.usage import UsageLedger
 from proxy.telemetry.metrics.usage_events import usage_families
 from proxy.telemetry.usage.sink import Sink
-from tests.support.stories.listeners import FilledListener
+from tests.support.server.listeners import FilledListener
 
 
 def test_events_and_partitions() -> None:

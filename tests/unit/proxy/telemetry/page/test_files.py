@@ -14,7 +14,7 @@ from proxy.telemetry.http import AdminSite
 from proxy.telemetry.page.files import FILES
 from proxy.telemetry.quota_table import QuotaTable
 from tests.support.process.browser import CHROMIUM, browser_page
-from tests.support.stories.consoles import ALICE, PRODUCER, ConsoleKit
+from tests.support.server.consoles import ALICE, PRODUCER, ConsoleKit
 
 HOSTILE = '<img src=x onerror="document.title=1">'
 BUCKETS = [

@@ -4,7 +4,7 @@ import pytest
 
 from proxy.wire.apis.emptied_share_fetch import empty_response, removals
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
-from tests.support.stories.share_consumers import delivery, share_fetched
+from tests.support.simulations.share_consumers import delivery, share_fetched
 
 BODY_AT = 9
 """Behind the length, the correlation id and the header's tags."""

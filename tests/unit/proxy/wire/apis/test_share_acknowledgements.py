@@ -5,7 +5,7 @@ from struct import pack
 import pytest
 
 from proxy.wire.apis.share_acknowledgements import PARTITIONS_AT_MOST, acknowledges
-from tests.support.stories.share_consumers import share_fetch
+from tests.support.simulations.share_consumers import share_fetch
 
 each_version = pytest.mark.parametrize("version", [1, 2])
 

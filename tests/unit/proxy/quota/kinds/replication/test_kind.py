@@ -1,4 +1,4 @@
-"""Replication quotas on followers that catch up: see tests/support/stories/move.py."""
+"""Replication quotas on followers that catch up: see tests/support/simulations/move.py."""
 
 import statistics
 from itertools import pairwise
@@ -17,8 +17,8 @@ from proxy.quota.verdict import ALLOW
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
-from tests.support.stories.enforcement import enforcement
-from tests.support.stories.move import (
+from tests.support.quotas.enforcement import enforcement
+from tests.support.simulations.move import (
     MEBIBYTE,
     START,
     TOPIC,

@@ -11,9 +11,9 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.sharing.first_parts import SharedFirstParts
 from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
+from tests.support.quotas.enforcement import enforcement
 from tests.support.sharing.simulation import Log
-from tests.support.stories.enforcement import enforcement
-from tests.support.stories.move import (
+from tests.support.simulations.move import (
     MEBIBYTE,
     RESPONSE_SECONDS,
     START,

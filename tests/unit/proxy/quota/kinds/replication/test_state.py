@@ -13,9 +13,9 @@ from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.fetch.rewrite import Watermarks
+from tests.support.quotas.enforcement import enforcement
 from tests.support.sharing.members import a_quarter
-from tests.support.stories.enforcement import enforcement
-from tests.support.stories.move import START, TOPIC, throttled
+from tests.support.simulations.move import START, TOPIC, throttled
 
 
 def state(limits: Limits) -> ReplicationState:

@@ -6,8 +6,8 @@ import pytest
 from proxy.quota.kinds.replication.throttle import LEADER, Throttle
 from proxy.quota.limits.enforcement import PACE, UNLIMITED, WINDOW
 from proxy.quota.limits.limits import Limits
+from tests.support.quotas.enforcement import EnforcementOptions, enforcement
 from tests.support.sharing.members import a_quarter
-from tests.support.stories.enforcement import EnforcementOptions, enforcement
 
 RATE = 1000.0
 

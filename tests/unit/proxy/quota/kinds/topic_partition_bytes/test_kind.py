@@ -20,9 +20,9 @@ from proxy.wire.cursor import NO_ID
 from proxy.wire.fetch.request import NO_BOUND
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.present import present
-from tests.support.stories.buckets import bucket_states
-from tests.support.stories.enforcement import EnforcementOptions
-from tests.support.stories.partition_quota import (
+from tests.support.quotas.buckets import bucket_states
+from tests.support.quotas.enforcement import EnforcementOptions
+from tests.support.quotas.partition_quota import (
     IN,
     OUT,
     WHO,

@@ -16,9 +16,9 @@ from proxy.quota.verdict import ALLOW
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
+from tests.support.quotas.enforcement import enforcement
+from tests.support.quotas.partition_quota import IN, OUT, WHO, charge, fetch, items, produce, quota, response
 from tests.support.sharing.members import a_quarter
-from tests.support.stories.enforcement import enforcement
-from tests.support.stories.partition_quota import IN, OUT, WHO, charge, fetch, items, produce, quota, response
 
 IN_BY_SOURCE, OUT_BY_SOURCE = "producer_byte_rate", "consumer_byte_rate"
 INVALID_TOPIC = 17

@@ -12,7 +12,7 @@ from proxy.wire.api_keys import SHARE_FETCH
 from proxy.wire.fetch.request import NO_BOUND
 from proxy.wire.fetch.rewrite import Watermarks
 from tests.support.present import present
-from tests.support.stories.partition_quota import OMITTING, OUT, WHO, charge, fetch, limits, quota
+from tests.support.quotas.partition_quota import OMITTING, OUT, WHO, charge, fetch, limits, quota
 
 
 def test_omitted_partitions_throttle_no_client() -> None:

@@ -18,8 +18,8 @@ from proxy.server.connection.broker.splice import SPLICE
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import fetch, fetch_response, fetched, opaque, responded
 from tests.support.messages.kio_messages import response_frame
-from tests.support.stories.connections import new_connection
-from tests.support.stories.relays import unlimited_relay
+from tests.support.server.connections import new_connection
+from tests.support.server.relays import unlimited_relay
 
 RESPONSE = response_frame(fetch_response(12, bytes(range(256)) * (20 << 12)), 1)
 """20 MiB, more than sockets hold."""

@@ -27,7 +27,7 @@ from proxy.tasks import Tasks
 from tests.support.messages.kio_messages import framed, request_frame, request_type
 from tests.support.process.certificates import Authority
 from tests.support.process.tls_records import DATA, HostileClient, RenegotiatingClient
-from tests.support.stories.relays import unlimited_relay
+from tests.support.server.relays import unlimited_relay
 
 OWN: int = 49
 ALERT = 21

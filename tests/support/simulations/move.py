@@ -19,7 +19,7 @@ from proxy.wire.cursor import NO_ID
 from proxy.wire.fetch.request import NO_BOUND
 from proxy.wire.fetch.rewrite import Watermarks
 from proxy.wire.views import Item, RequestView, ResponseView
-from tests.support.stories.enforcement import enforcement
+from tests.support.quotas.enforcement import enforcement
 
 TOPIC: Final = "moved"
 MESSAGE: Final = 100

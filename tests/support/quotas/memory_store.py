@@ -8,7 +8,7 @@ from proxy.quota.limits.resources import ConfigResource
 from proxy.store.layers import ClientLayer, ConfigLayer
 from proxy.store.quota_store import FileQuotas, QuotaStore
 from proxy.store.records import Place, Setting
-from tests.support.stories.config_rules import CONFIG_RULES
+from tests.support.quotas.config_rules import CONFIG_RULES
 
 Configs = Mapping[ConfigResource, Mapping[str, str]]
 

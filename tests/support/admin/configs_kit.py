@@ -9,6 +9,7 @@ from proxy.admin.configs.describe import DescribeConfigs
 from proxy.admin.configs.store import ConfigsStore
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
+from tests.support.admin.configs_broker import FakeBroker
 from tests.support.messages.configs import (
     BROKER,
     DESCRIBE,
@@ -24,9 +25,8 @@ from tests.support.messages.configs import (
 )
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type
 from tests.support.messages.mutations import intercepted
-from tests.support.stories.config_rules import CONFIG_RULES
-from tests.support.stories.configs_broker import FakeBroker
-from tests.support.stories.memory_store import Wall, memory_store
+from tests.support.quotas.config_rules import CONFIG_RULES
+from tests.support.quotas.memory_store import Wall, memory_store
 
 T, U, DEFAULT_TOPIC = (TOPIC, "t"), (TOPIC, "u"), (TOPIC, DEFAULT_RESOURCE)
 BROKER_1, DEFAULT_BROKER, LOGGER = (BROKER, "1"), (BROKER, ""), (8, "1")

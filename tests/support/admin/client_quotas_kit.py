@@ -12,11 +12,11 @@ from proxy.quota.limits.resources import LONG
 from proxy.quota.quota import DOUBLE, INT, QuotaKey
 from proxy.store.quota_store import QuotaStore
 from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS
+from tests.support.admin.rights import FixedRights
 from tests.support.messages.client_quotas import alter_request, describe_request
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type
 from tests.support.messages.mutations import intercepted
-from tests.support.stories.memory_store import MemoryLog, Wall, memory_store
-from tests.support.stories.rights import FixedRights
+from tests.support.quotas.memory_store import MemoryLog, Wall, memory_store
 
 KEYS: Final = [
     QuotaKey("producer_byte_rate", LONG),

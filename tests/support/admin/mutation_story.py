@@ -21,6 +21,7 @@ from proxy.upstream.partitions import Partitions, RecentMutations, TopicKey
 from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
+from tests.support.admin.rights import FixedRights
 from tests.support.messages.kio_messages import read_frame, request_frame, request_type, response_type
 from tests.support.messages.mutations import (
     CREATE,
@@ -34,8 +35,7 @@ from tests.support.messages.mutations import (
     to_end,
     topic_id,
 )
-from tests.support.stories.enforcement import enforcement
-from tests.support.stories.rights import FixedRights
+from tests.support.quotas.enforcement import enforcement
 
 CLUSTER: Final = "cluster"
 NODE_ID: Final = 7

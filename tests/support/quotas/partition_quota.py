@@ -20,7 +20,7 @@ from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
-from tests.support.stories.enforcement import EnforcementOptions, enforcement
+from tests.support.quotas.enforcement import EnforcementOptions, enforcement
 
 WHO: Final = Identity("u", "c", "127.0.0.1")
 IN: Final = PRODUCER_BYTE_RATE.name

@@ -11,11 +11,11 @@ from proxy.upstream.partitions import Partitions
 from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
+from tests.support.admin.rights import FixedRights
 from tests.support.messages.configs import ALTER, DESCRIBE, INCREMENTAL, Resource
 from tests.support.messages.kio_messages import read_frame, request_type, response_type
 from tests.support.messages.mutations import NO_TIME, payload_of, topic_id
 from tests.support.messages.requests import build, part
-from tests.support.stories.rights import FixedRights
 
 Respond = Callable[[Any], Any]
 

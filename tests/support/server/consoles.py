@@ -8,7 +8,7 @@ from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.server.console.console import Console
-from tests.support.stories.memory_store import Wall, memory_store
+from tests.support.quotas.memory_store import Wall, memory_store
 
 PRODUCER: Final = "producer_byte_rate"
 RATE: Final = "producer.byte.rate"
