@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient
 from bench.options import add_rounds, bench_parser
 from bench.output.page import Page
 from bench.replication.kip_73 import OTHERS, Site, native, warm_up
-from bench.replication.load import PARTITIONS, Felt, loaded
+from bench.replication.load import PARTITIONS, LoadSamples, loaded
 from bench.replication.move import FOLLOWER, LEADER, Plan, Watch, fill, in_sync, make_topic, move, p99
 
 STRETCH_SECONDS: Final = 50.0
@@ -78,9 +78,9 @@ def stretch(site: Site, plan: Plan, changes: str) -> Stretch:
     make_topic(admin, plan.topic, plan.partitions, plan.before)
     fill(site.bootstrap, plan)
     make_topic(admin, plan.load, PARTITIONS, plan.loaded_on)
-    felt, within = Felt(), STRETCHES[changes]
+    samples, within = LoadSamples(), STRETCHES[changes]
     watch = Watch(site.kafka, admin, plan)
-    with loaded(site.bootstrap, plan.load, felt):
+    with loaded(site.bootstrap, plan.load, samples):
         began = time.monotonic()
         _look_until(watch, began + plan.calm_seconds)
         turned = time.monotonic()
@@ -95,7 +95,7 @@ def stretch(site: Site, plan: Plan, changes: str) -> Stretch:
     if within and not in_sync(admin, plan):
         raise RuntimeError("not every partition got its replica")
     admin.delete_topics([plan.topic])[plan.topic].result(60)
-    return Stretch(changes, p99(felt.between(began, turned)), p99(felt.between(turned, ended)))
+    return Stretch(changes, p99(samples.between(began, turned)), p99(samples.between(turned, ended)))
 
 
 def _look_until(watch: Watch, until: float) -> None:

@@ -43,25 +43,25 @@ _LATEST: Final = -1
 
 
 @dataclass
-class Felt:
-    """The samples, each with its monotonic time."""
+class LoadSamples:
+    """What clients and replicas experience, each sample with its monotonic time."""
 
     produces: list[tuple[float, float]] = field(default_factory=list)
     """The time of each message (acks=all), and the seconds until its response."""
     lags: list[tuple[float, float]] = field(default_factory=list)
     """The lag of the slowest in-sync replicas in messages, summed over partitions."""
 
-    def between(self, began: float, ended: float) -> "Felt":
+    def between(self, began: float, ended: float) -> "LoadSamples":
         """Return the samples between two monotonic times."""
-        return Felt(
+        return LoadSamples(
             [each for each in self.produces if began <= each[0] <= ended],
             [each for each in self.lags if began <= each[0] <= ended],
         )
 
 
 @contextmanager
-def loaded(bootstrap: str, topic: str, felt: Felt) -> Iterator[None]:
-    """Run the load on a topic while the block runs, after a warm-up; then `felt` has the samples."""
+def loaded(bootstrap: str, topic: str, samples: LoadSamples) -> Iterator[None]:
+    """Run the load on a topic while the block runs, after a warm-up; then `samples` is filled."""
     if not topic:
         yield
         return
@@ -76,11 +76,11 @@ def loaded(bootstrap: str, topic: str, felt: Felt) -> Iterator[None]:
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} failed; its messages are above")
     found = json.loads(said)
-    felt.produces = [(began, seconds) for began, seconds in found["produces"]]
-    felt.lags = [(at, messages) for at, messages in found["lags"]]
+    samples.produces = [(began, seconds) for began, seconds in found["produces"]]
+    samples.lags = [(at, messages) for at, messages in found["lags"]]
 
 
-def produce(producer: Producer, topic: str, felt: Felt, over: threading.Event) -> None:
+def produce(producer: Producer, topic: str, samples: LoadSamples, over: threading.Event) -> None:
     """Send messages at a fixed rate, regardless of responses."""
     due = time.monotonic()
     numbers = itertools.count()
@@ -93,13 +93,13 @@ def produce(producer: Producer, topic: str, felt: Felt, over: threading.Event) -
         due += PRODUCE_EVERY_SECONDS
 
         def came(*_: object, began: float = began) -> None:
-            felt.produces.append((began, time.monotonic() - began))
+            samples.produces.append((began, time.monotonic() - began))
 
         producer.produce(topic, bytes(1024), partition=next(numbers) % PARTITIONS, on_delivery=came)
     producer.flush()
 
 
-async def watch(bootstrap: str, topic: str, felt: Felt, over: threading.Event) -> None:
+async def watch(bootstrap: str, topic: str, samples: LoadSamples, over: threading.Event) -> None:
     """Sample the log end offset less the high watermark, which all in-sync replicas have reached."""
     client = AIOKafkaClient(bootstrap_servers=bootstrap)
     await client.bootstrap()
@@ -111,7 +111,7 @@ async def watch(bootstrap: str, topic: str, felt: Felt, over: threading.Event) -
             ends = asyncio.ensure_future(_latest(client, leader, topic, _LOG_END))
             marks = await _latest(client, leader, topic, _CONSUMER)
             # The log end offset is read first: messages in between can only reduce the lag.
-            felt.lags.append((time.monotonic(), float(max(0, await ends - marks))))
+            samples.lags.append((time.monotonic(), float(max(0, await ends - marks))))
             await asyncio.sleep(random.uniform(*WATCH_SECONDS))
     finally:
         await client.close()
@@ -138,22 +138,22 @@ def main() -> None:
     for number in range(WARM_UP):
         producer.produce(topic, bytes(1024), partition=number % PARTITIONS)
     producer.flush()
-    felt, over = Felt(), threading.Event()
+    samples, over = LoadSamples(), threading.Event()
 
     def until_told() -> None:
         sys.stdin.read()
         over.set()
 
     threading.Thread(target=until_told, daemon=True).start()
-    producing = threading.Thread(target=produce, args=(producer, topic, felt, over))
+    producing = threading.Thread(target=produce, args=(producer, topic, samples, over))
     producing.start()
     print("ready", flush=True)
     try:
-        asyncio.run(watch(bootstrap, topic, felt, over))
+        asyncio.run(watch(bootstrap, topic, samples, over))
     finally:
         over.set()
         producing.join()
-    print(json.dumps({"produces": felt.produces, "lags": felt.lags}))
+    print(json.dumps({"produces": samples.produces, "lags": samples.lags}))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bench.replication.load import PARTITIONS, Felt, loaded
+from bench.replication.load import PARTITIONS, LoadSamples, loaded
 from proxy.demo.embedded_kafka import EmbeddedKafka
 
 LEADER: Final = "leader"
@@ -80,9 +80,9 @@ class Moved:
     """From the first byte to the last."""
     by_second: list[float] = field(default_factory=list)
     """The bytes of each whole second."""
-    calm: Felt = field(default_factory=Felt)
+    calm: LoadSamples = field(default_factory=LoadSamples)
     """Before the move."""
-    busy: Felt = field(default_factory=Felt)
+    busy: LoadSamples = field(default_factory=LoadSamples)
     """During the move."""
     equal: bool = False
     """Whether the replicas' files are equal byte for byte."""
@@ -118,9 +118,9 @@ class Moved:
         return _mean(self.busy.lags) / _mean(self.calm.lags) if self.calm.lags else math.nan
 
 
-def p99(felt: Felt) -> float:
+def p99(samples: LoadSamples) -> float:
     """The p99 of produce latency in seconds."""
-    seen = sorted(seconds for _, seconds in felt.produces)
+    seen = sorted(seconds for _, seconds in samples.produces)
     return seen[int(len(seen) * 0.99)] if seen else math.nan
 
 
@@ -249,8 +249,8 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
         for number in range(plan.partitions)
     ]
     file.write_text(json.dumps({"version": 1, "partitions": parts}))
-    watch, felt = Watch(kafka, admin, plan), Felt()
-    with loaded(bootstrap, plan.load, felt):
+    watch, of_load = Watch(kafka, admin, plan), LoadSamples()
+    with loaded(bootstrap, plan.load, of_load):
         began = time.monotonic()
         of_plan = ("--bootstrap-server", bootstrap, "--reassignment-json-file", str(file))
         tool = kafka.start_tool("kafka-reassign-partitions", *of_plan, "--execute")
@@ -265,7 +265,7 @@ def move(kafka: EmbeddedKafka, bootstrap: str, plan: Plan, folder: Path) -> Move
     moved.seconds = ended - began
     moved.by_second = _by_second(watch.samples, began, ended)
     # Exclude the start and end of the tool's JVM, which uses one of two cores.
-    moved.busy = felt.between(max(began, started or began), ended)
+    moved.busy = of_load.between(max(began, started or began), ended)
     moved.equal = in_sync(admin, plan) and equal(kafka, plan)
     admin.delete_topics([plan.topic])[plan.topic].result(60)
     return moved

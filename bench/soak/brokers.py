@@ -164,7 +164,7 @@ def run(run: Run) -> Outcome:
         with Group(proxy.bootstrap, topics[0]) as group:
             with Tenant(proxy.bootstrap, topics[-1]) as tenant, running(writers):
                 for fault in faults.of_a_run(run.amount(ROUNDS, 1)):
-                    _have(fault, writers, stalls)
+                    _cause(fault, writers, stalls)
             read = check_read(group, writers[0], outcome)
         complaints = proxy.log_lines("Traceback")
     leaders = _leaders(kafka, topics[-1])
@@ -196,7 +196,7 @@ def _quotas() -> list[Mapping[str, object]]:
     return [{"entity": {"client-id": TENANT}, "producer_byte_rate": QUOTA}]
 
 
-def _have(fault: Callable[[], None], writers: list[Writer], stalls: dict[str, list[float]]) -> None:
+def _cause(fault: Callable[[], None], writers: list[Writer], stalls: dict[str, list[float]]) -> None:
     """Cause one fault, wait until every writer continues, and record how long each has stalled."""
     started = time.monotonic()
     fault()

@@ -1,6 +1,6 @@
-"""CSV files of tables (RFC 4180), which spreadsheets open without running what a tenant has named itself.
+"""CSV files of tables (RFC 4180). No spreadsheet takes the name of a tenant in them for a formula.
 
-Lines end with LF: Spark's writer replaces each LF in a cell by the end of a line, so CRLF would change names.
+Lines end with LF: Spark's writer replaces each LF in a cell by the line's end, so CRLF would change names.
 """
 
 from typing import Final

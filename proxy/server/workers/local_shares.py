@@ -36,7 +36,9 @@ class LocalShares:
         self._records.put_nowait(record)
 
     async def run(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
-        """Hand over each record; never returns. Begins again after a gap, which a suspended worker finds."""
+        """Hand over each record, and begin anew after a gap, as a worker finds it that was suspended. Never
+        returns.
+        """
         while True:
             record = await self._records.get()
             if self._next is not None and record.offset != self._next:

@@ -4,7 +4,7 @@ from argparse import Namespace
 from dataclasses import replace
 
 from bench.replication.kip_73 import OTHERS, PROXY, SAME, plans, report
-from bench.replication.load import Felt
+from bench.replication.load import LoadSamples
 from bench.replication.move import LEADER, Moved, Plan
 
 PLAN = Plan("t", 2, 40, 4 << 20, (LEADER,), ((1, 2),), ((1, 3),), "")
@@ -30,8 +30,8 @@ def test_two_brokers_have_one_route() -> None:
 
 def test_the_report() -> None:
     rate = PLAN.rate
-    calm = Felt([(0.0, 0.01)] * 100, [(0.0, 1.0), (0.1, 3.0)])
-    busy = Felt([(0.0, 0.015)] * 100, [(0.0, 2.0), (0.1, 3.0)])
+    calm = LoadSamples([(0.0, 0.01)] * 100, [(0.0, 1.0), (0.1, 3.0)])
+    busy = LoadSamples([(0.0, 0.015)] * 100, [(0.0, 2.0), (0.1, 3.0)])
     moved = Moved(10.0, [2.0 * rate, *[rate] * 9], calm, busy, True)
     loaded = replace(PLAN, load="others")
     lines = report([("leader", loaded, {PROXY: moved}), ("both", PLAN, {PROXY: Moved(10.0, [rate] * 9)})])

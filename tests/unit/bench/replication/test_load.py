@@ -10,19 +10,19 @@ from typing import Any, cast
 import pytest
 
 from bench.replication import load as replication_load
-from bench.replication.load import PARTITIONS, Felt, loaded, produce, watch
+from bench.replication.load import PARTITIONS, LoadSamples, loaded, produce, watch
 
 
 def test_what_was_felt_is_cut_to_the_move() -> None:
-    felt = Felt([(1.0, 0.1), (2.0, 0.2), (3.0, 0.3)], [(0.5, 1.0), (2.5, 2.0)])
-    assert felt.between(2.0, 2.9) == Felt([(2.0, 0.2)], [(2.5, 2.0)])
+    samples = LoadSamples([(1.0, 0.1), (2.0, 0.2), (3.0, 0.3)], [(0.5, 1.0), (2.5, 2.0)])
+    assert samples.between(2.0, 2.9) == LoadSamples([(2.0, 0.2)], [(2.5, 2.0)])
 
 
 def test_without_a_topic_there_is_no_load() -> None:
-    felt = Felt()
-    with loaded("nowhere:1", "", felt):
+    samples = LoadSamples()
+    with loaded("nowhere:1", "", samples):
         pass
-    assert felt == Felt()
+    assert samples == LoadSamples()
 
 
 SAYS = """
@@ -43,19 +43,19 @@ def test_the_process_tells_its_samples(monkeypatch: pytest.MonkeyPatch, status: 
         return popen([sys.executable, "-c", SAYS.replace("STATUS", str(status))], **options)
 
     monkeypatch.setattr(subprocess, "Popen", start)
-    felt = Felt()
+    samples = LoadSamples()
     if status:
-        with pytest.raises(RuntimeError, match="host:1 t"), loaded("host:1", "t", felt):
+        with pytest.raises(RuntimeError, match="host:1 t"), loaded("host:1", "t", samples):
             pass
         return
-    with loaded("host:1", "t", felt):
-        assert felt == Felt()
-    assert felt == Felt([(1.5, 0.25)], [(2.5, 7.0)])
+    with loaded("host:1", "t", samples):
+        assert samples == LoadSamples()
+    assert samples == LoadSamples([(1.5, 0.25)], [(2.5, 7.0)])
 
 
 def test_messages_are_sent_to_every_partition() -> None:
     """The producer responds to a message when it is polled; the test ends after twelve."""
-    felt, over = Felt(), threading.Event()
+    samples, over = LoadSamples(), threading.Event()
     sent: list[int] = []
     waiting: list[Any] = []
 
@@ -71,11 +71,11 @@ def test_messages_are_sent_to_every_partition() -> None:
         waiting.append(on_delivery)
 
     producer = SimpleNamespace(produce=take, poll=poll, flush=lambda: poll(0))
-    produce(cast("Any", producer), "t", felt, over)
+    produce(cast("Any", producer), "t", samples, over)
     assert sent == [number % PARTITIONS for number in range(len(sent))]
-    assert len(felt.produces) == len(sent)
-    assert all(seconds >= 0 for _, seconds in felt.produces)
-    times = [began for began, _ in felt.produces]
+    assert len(samples.produces) == len(sent)
+    assert all(seconds >= 0 for _, seconds in samples.produces)
+    times = [began for began, _ in samples.produces]
     assert times == sorted(times)
 
 
@@ -111,7 +111,7 @@ class Client:
 
 
 def test_the_lag_is_the_log_end_less_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    felt, over = Felt(), threading.Event()
+    samples, over = LoadSamples(), threading.Event()
     client = Client(over, 3)
     requests: list[Any] = []
 
@@ -121,8 +121,8 @@ def test_the_lag_is_the_log_end_less_the_high_watermark(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(replication_load, "AIOKafkaClient", lambda bootstrap_servers: client)
     monkeypatch.setattr(replication_load, "OffsetRequest", request)
-    asyncio.run(watch("host:1", "t", felt, over))
-    assert len(felt.lags) == 3
-    assert all(0 <= lag <= 2 * PARTITIONS for _, lag in felt.lags)
+    asyncio.run(watch("host:1", "t", samples, over))
+    assert len(samples.lags) == 3
+    assert all(0 <= lag <= 2 * PARTITIONS for _, lag in samples.lags)
     assert {-1, -2} == set(requests)
     assert client.closed == 1

@@ -10,7 +10,7 @@ import pytest
 
 from bench.replication import move as replication_move
 from bench.replication.kip_73 import ONE_TO_TWO, TWO_TO_ONE
-from bench.replication.load import Felt
+from bench.replication.load import LoadSamples
 from bench.replication.move import (
     FIRST_SEGMENT,
     FOLLOWER,
@@ -65,12 +65,12 @@ def test_a_move_without_samples_has_no_figures() -> None:
     assert (moved.mean, moved.variation, moved.most_of_five) == (0.0, 0.0, 0.0)
     assert math.isnan(moved.slower)
     assert math.isnan(moved.farther)
-    assert math.isnan(p99(Felt()))
+    assert math.isnan(p99(LoadSamples()))
 
 
 def test_the_load_is_compared_with_the_calm_before() -> None:
-    calm = Felt([(0.0, 0.01)] * 100, [(0.0, 1.0), (0.1, 3.0)])
-    busy = Felt([(0.0, 0.01)] * 98 + [(0.0, 0.05)] * 2, [(0.0, 3.0)])
+    calm = LoadSamples([(0.0, 0.01)] * 100, [(0.0, 1.0), (0.1, 3.0)])
+    busy = LoadSamples([(0.0, 0.01)] * 98 + [(0.0, 0.05)] * 2, [(0.0, 3.0)])
     moved = Moved(calm=calm, busy=busy)
     assert moved.slower == pytest.approx(5.0)
     assert moved.farther == pytest.approx(1.5)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from bench.soak import brokers
-from bench.soak.brokers import Faults, Tenant, _have
+from bench.soak.brokers import Faults, Tenant, _cause
 
 
 class Kafka:
@@ -103,7 +103,7 @@ def test_a_stall_is_noted_by_fault_and_writer(kafka: Kafka) -> None:
     stalls: dict[str, list[float]] = {}
     cluster = faults(kafka, Proxy())
     for _ in range(2):
-        _have(cluster.hang, cast("Any", [writer]), stalls)
+        _cause(cluster.hang, cast("Any", [writer]), stalls)
     assert stalls.keys() == {"hang, client"}
     assert len(stalls["hang, client"]) == 2
 
