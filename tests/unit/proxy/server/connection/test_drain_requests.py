@@ -88,3 +88,12 @@ async def test_a_client_with_an_outstanding_request_that_needs_no_response_is_no
         client.connection.data_received(fetch(8, version=12))
         client.drain()
         assert client.connection_ended
+
+
+async def test_polls_after_the_end_do_nothing() -> None:
+    async with served() as client:
+        for _ in range(2):
+            client.drain(after=ACTIVE_SECONDS)
+            assert client.connection_ended
+    client.drain()
+    assert client.connection_ended

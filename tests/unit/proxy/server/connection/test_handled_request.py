@@ -13,13 +13,19 @@ from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import opaque, responded
-from tests.support.messages.kio_messages import LENGTH
+from tests.support.messages.kio_messages import LENGTH, request_frame
+from tests.support.messages.requests import metadata
 from tests.support.server.connections import new_connection
-from tests.support.server.relays import unlimited_relay
+from tests.support.stories.playbook import EVERYONE, new_relay
 
 OWN: int = 49
 OTHER: int = 42
 QUESTION = opaque(7, OWN, body=b"a question")
+CREATING = request_frame(metadata(("a",), 0), 7)
+"""It may create a topic, so the quota of mutations intercepts it."""
+CHANGED = request_frame(metadata(("b",), 0), 7)
+NO_BROKERS = bytes(8)
+"""A Metadata response v0 without brokers and topics."""
 Work = Callable[[Connection, Intercepted], Awaitable[None]]
 
 
@@ -43,7 +49,10 @@ class ConnectionHost:
         self._broker_port = broker_port
 
     def opened(self, connection: Connection, address: str) -> Relay:
-        return unlimited_relay(address, OWN)
+        intercepted = frozenset([OWN])
+        return new_relay(
+            {EVERYONE: {"controller_mutation_rate": 1.0}}, intercepted_api_keys=intercepted
+        ).relay
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
         self._start(self._work(connection, request))
@@ -227,6 +236,35 @@ async def test_nobody_can_ask_when_the_connection_is_over() -> None:
             await stage.owner.tasks[0]
         assert caught.value.reason == CLIENT_CLOSED
         assert stage.broker.got == b""
+
+
+async def forward_changed(connection: Connection, request: Intercepted) -> None:
+    connection.handled(request).forward(CHANGED)
+
+
+async def test_a_request_is_forwarded_after_all() -> None:
+    async with asyncio.timeout(30), Stage(forward_changed) as stage:
+        stage.writer.write(CREATING + opaque(8, OTHER))
+        await stage.broker.wait_for(CHANGED + opaque(8, OTHER))
+        stage.broker.send(responded(7, NO_BROKERS) + responded(8))
+        assert await stage.receive() == responded(7, NO_BROKERS)
+        assert await stage.receive() == responded(8)
+
+
+async def answer_when_it_is_over(connection: Connection, request: Intercepted) -> None:
+    connection.session.close("over")
+    handled = connection.handled(request)
+    handled.forward(CHANGED)
+    handled.answer(responded(7))
+
+
+async def test_a_response_that_comes_after_the_end_is_dropped() -> None:
+    async with asyncio.timeout(30), Stage(answer_when_it_is_over) as stage:
+        stage.writer.write(CREATING)
+        assert await stage.reader.read() == b""
+        [answering] = stage.owner.tasks
+        await answering
+        assert stage.owner.tasks == [answering], "the broker is not connected for it"
 
 
 async def answer_late(connection: Connection, request: Intercepted) -> None:
