@@ -67,7 +67,7 @@ REQUEST_TRANSITIONS: Final[Transitions] = {
     (READING, CLOSING): "a quota rejects a Produce request with acks=0",
 }
 RESPONSE_TRANSITIONS: Final[Transitions] = {
-    (READING, BUFFERING): "part of a large response to a partly rejected Produce request",
+    (READING, BUFFERING): "part of a large response to FindCoordinator, or to a partly rejected Produce",
     (BUFFERING, READING): "the response is whole",
     (READING, CUTTING_THROUGH): "part of any other large response",
     (CUTTING_THROUGH, READING): "the response's last byte",

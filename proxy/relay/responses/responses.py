@@ -31,7 +31,7 @@ from proxy.relay.responses.cut_through import ResponseCutThrough
 from proxy.relay.responses.late_responses import LateResponses, read_unsent
 from proxy.relay.responses.withheld_responses import WithheldResponses
 from proxy.wire.addresses import Addresses, UnknownBrokers
-from proxy.wire.api_keys import PRODUCE
+from proxy.wire.api_keys import FIND_COORDINATOR, PRODUCE
 from proxy.wire.apis.api import Api
 from proxy.wire.apis.rejected_partitions import restore
 from proxy.wire.cursor import AMPLE_ROOM, Cursor
@@ -213,8 +213,7 @@ class Responses:
                 self._collect(exchange, frame, now)
             else:
                 self._start_buffering(COLLECTING, exchange, frame)
-        elif (exchange.rejection is not None or exchange.silent) and not frame.complete:
-            # Partitions will be added, and its length must include them; or nothing of it is forwarded.
+        elif _read_whole(exchange) and not frame.complete:
             self._start_buffering(BUFFERING, exchange, frame)
             self._in_flight.begin_response()
         else:
@@ -457,3 +456,10 @@ class Responses:
             self._large.end()
         abandon_request(self._traffic, self._buffered)
         abandon_request(self._traffic, self._awaiting_exchange)
+
+
+def _read_whole(exchange: Exchange) -> bool:
+    """Whether a large response is read only when it is complete. Partitions are added to it, and its length
+    must include them; or nothing of it is forwarded; or addresses are replaced up to its end.
+    """
+    return exchange.rejection is not None or exchange.silent or exchange.api_key == FIND_COORDINATOR

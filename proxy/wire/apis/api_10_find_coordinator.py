@@ -9,10 +9,16 @@ from typing import Final, final
 from proxy.wire.addresses import Addresses, rewrite_address
 from proxy.wire.api_keys import FIND_COORDINATOR
 from proxy.wire.apis.api import Api
+from proxy.wire.errors import Malformed
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView
 
-NO_ERRORS: Final[list[int]] = []
+MANY_FROM: Final = 4
+"""The first version with several keys (KIP-699)."""
+MAX_KEYS: Final = 10_000
+"""The most keys of a request. A key takes a byte, and its coordinator half a microsecond: all coordinators of
+a response are read in one turn of the event loop.
+"""
 
 
 @final
@@ -22,6 +28,14 @@ class FindCoordinator(Api):
     newest = 6
     flexible_from = 3
 
+    def read_request(self, reader: Reader, view: RequestView) -> None:
+        if view.api_version >= MANY_FROM:
+            reader.take(1)  # key_type
+            keys = reader.count(True)
+            if keys > MAX_KEYS:
+                raise Malformed(f"a request for {keys} coordinators; the proxy takes {MAX_KEYS} at most")
+        view.cursor.done = True
+
     def read_response(
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
     ) -> None:
@@ -30,26 +44,23 @@ class FindCoordinator(Api):
         if version >= 1:
             view.throttle_at = reader.offset
             view.throttle_time_ms = reader.i32()
-        errors: list[int] = NO_ERRORS
-        if version < 4:
-            error_code = reader.i16()
-            if error_code != 0:
-                errors = [error_code]
+        errors: list[int] = []
+        if version < MANY_FROM:
+            errors.append(reader.i16())
             if version >= 1:
                 reader.skip_string(view.flexible)  # error_message
             rewrite_address(reader, view, addresses)
         else:
             left = reader.count(True)
+            view.cursor.room -= left
             while left > 0:
                 reader.skip_string(True)  # key
                 rewrite_address(reader, view, addresses)
-                error_code = reader.i16()
-                if error_code != 0:
-                    errors = [*errors, error_code]
+                errors.append(reader.i16())
                 reader.skip_string(True)  # error_message
                 reader.skip_tags()
                 left -= 1
         addresses.require()
-        for error_code in errors:
+        for error_code in errors:  # once, although a part of a response is read again with the next
             view.note_error(error_code)
         view.cursor.done = True

@@ -107,9 +107,11 @@ def passed(response: Any) -> bytes:
 
 
 def body(key: int, version: int) -> bytes:
-    """As much of a request as the proxy reads: tags of the header, and the fields of Produce and Fetch."""
+    """As much of a request as the proxy reads: tags of the header, and the fields of Produce, Fetch and
+    FindCoordinator.
+    """
     tags = b"\0" if version >= api_of(key).flexible_from else b""
-    fields = {0: b"\0" + b"\0\1" + bytes(5), 1: bytes(16)}
+    fields = {0: b"\0" + b"\0\1" + bytes(5), 1: bytes(16), 10: b"\0\1"}
     return tags + fields.get(key, b"")
 
 

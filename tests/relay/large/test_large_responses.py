@@ -14,6 +14,7 @@ from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
+from proxy.wire.addresses import Address
 from proxy.wire.views import RequestView
 from tests.support.messages.exchanges import (
     TOPIC,
@@ -120,7 +121,7 @@ def waiting(seconds: float) -> Playbook:
 def asked(response: Any) -> bytes:
     """A request to which this is the response."""
     key, version = response.__api_key__, response.__version__
-    body = {0: b"\0" + b"\0" + b"\0\1" + bytes(5), 1: b"\0" + bytes(16)}
+    body = {0: b"\0" + b"\0" + b"\0\1" + bytes(5), 1: b"\0" + bytes(16), 10: b"\0" + b"\0\1\0"}
     return opaque(1, key, version, body.get(key, b"\0"))
 
 
@@ -193,6 +194,29 @@ def test_addresses_at_the_front_of_a_large_response_are_rewritten(response: Any,
     passed = b"".join(story.relay.take_to_client())
     wanted = replace(through_proxy(response), throttle_time=milliseconds(throttle_ms))
     assert read_frame(type(response), passed) == wanted
+
+
+class CountedPorts(Ports):
+    """Counts how often an address is looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def find(self, node_id: int, host: str, port: int) -> Address:
+        self.asked += 1
+        return super().find(node_id, host, port)
+
+
+def test_the_coordinators_of_a_large_response_are_read_once_however_it_comes() -> None:
+    message = find_coordinator()
+    many = tuple(replace(message.coordinators[0], error_message="e" * 1000) for _ in range(1500))
+    frame = response_frame(replace(message, coordinators=many))
+    ports = CountedPorts()
+    story = Playbook(drive(QuotaEngine([]), ports, Traffic())).client(asked(message))
+    story.broker(*chunks(frame, 65_536)).idle()
+    assert ports.asked == len(many)
+    assert HOST not in b"".join(story.relay.take_to_client())
 
 
 def test_the_topics_of_a_large_metadata_response_pass_as_they_come() -> None:

@@ -28,6 +28,7 @@ from proxy.server.listener.accept.handshake_turns import PAUSE_SECONDS
 from proxy.server.listener.connections import MAX_UNSERVED
 from proxy.server.logs.log_limit import LINES
 from proxy.wire.apis.api_00_produce import MAX_READ
+from proxy.wire.apis.api_10_find_coordinator import MAX_KEYS
 from proxy.wire.frames import CUT_THROUGH_BYTES
 from proxy.wire.reader import MAX_TAGS
 from proxy.wire.topic_names import ASKED_AT_MOST
@@ -69,6 +70,7 @@ BOUNDS = [
         (FREE_IN_FLIGHT, SHARED_IN_FLIGHT),
     ),
     Bound(ATTACKS, r"More than ([\d,]+) topics or partitions close", (MAX_READ,)),
+    Bound(ATTACKS, r"more than ([\d,]+) coordinators closes", (MAX_KEYS,)),
     Bound(ATTACKS, r"with more than ([\d,]+) tagged fields", (MAX_TAGS,)),
     Bound(ATTACKS, r"at most ([\d,]+) ids a second by id, ([\d,]+) for", (ASKED_AT_MOST, IDS_AT_MOST)),
     Bound(ATTACKS, r"a request must arrive within (\d+) s", (LARGE_FRAME_SECONDS,)),

@@ -1,20 +1,27 @@
 from dataclasses import replace
+from time import process_time
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.wire.api_keys import FIND_COORDINATOR
+from proxy.wire.apis.api_10_find_coordinator import MANY_FROM, MAX_KEYS
+from proxy.wire.cursor import AMPLE_ROOM
+from proxy.wire.errors import Malformed
 from tests.support.messages.exchanges import milliseconds
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
     read_frame,
+    request_frame,
+    request_type,
     response_frame,
     response_type,
     through_proxy,
     versions,
 )
-from tests.support.messages.reading import announce, edited, read_response
+from tests.support.messages.reading import announce, edited, read_request, read_response
+from tests.support.messages.requests import build
 
 VERSIONS = versions(FIND_COORDINATOR)
 
@@ -60,3 +67,46 @@ def test_the_wait_is_known_from_v1_on(version: int) -> None:
 def test_no_coordinators() -> None:
     empty = replace(response(4), coordinators=())
     assert read_response(FIND_COORDINATOR, 4, [response_frame(empty)]).edits == []
+
+
+def request(version: int, keys: int) -> bytes:
+    schema = request_type(FIND_COORDINATOR, version)
+    return request_frame(build(schema, key="", coordinator_keys=("",) * keys, key_type=0))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_request_for_as_many_as_are_read(version: int) -> None:
+    assert read_request([request(version, MAX_KEYS)]).api_key == FIND_COORDINATOR
+
+
+@pytest.mark.parametrize("version", range(MANY_FROM, VERSIONS[-1] + 1))
+def test_a_request_for_very_many_coordinators(version: int) -> None:
+    with pytest.raises(Malformed, match=f"{MAX_KEYS + 1} coordinators.*{MAX_KEYS}"):
+        read_request([request(version, MAX_KEYS + 1)])
+
+
+def not_found(number: int) -> bytes:
+    message = response(4, node_id=-1, host="")
+    return response_frame(replace(message, coordinators=(failed(message),) * number))
+
+
+def failed(message: Any) -> Any:
+    return replace(message.coordinators[0], error_code=ErrorCode.invalid_request)
+
+
+def test_coordinators_that_were_not_found_are_counted() -> None:
+    view = read_response(FIND_COORDINATOR, 4, [not_found(50)])
+    assert [(error.error_code, error.times) for error in view.errors or ()] == [(42, 50)]
+    assert AMPLE_ROOM - view.cursor.room == 50
+
+
+def test_an_error_takes_the_same_time_however_many_there_are() -> None:
+    """All clients of the process wait meanwhile."""
+
+    def seconds(frame: bytes) -> float:
+        before = process_time()
+        read_response(FIND_COORDINATOR, 4, [frame])
+        return process_time() - before
+
+    few, many = not_found(MAX_KEYS // 20), not_found(2 * MAX_KEYS)
+    assert min(seconds(many) for _ in range(3)) < 160 * min(seconds(few) for _ in range(3))
