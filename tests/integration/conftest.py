@@ -55,7 +55,9 @@ _LANES: Final = {
         *("test_sharing.py", "test_workers.py", "test_topic_quotas.py", "test_omitted_partitions.py"),
         "test_pacing.py",
     ),
-    "times of moves": ("test_reassignment_time.py", "test_end_to_end.py", "test_shared_replication.py"),
+    "times of moves": (
+        *("test_absence.py", "test_reassignment_time.py", "test_end_to_end.py", "test_shared_replication.py"),
+    ),
 }
 """By lane, the files of the timed tests in their order; the lanes run side by side, and take equally long.
 
