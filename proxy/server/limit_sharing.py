@@ -116,7 +116,9 @@ class LimitSharing:
         self._alone_at = time()
         """When no other live process had this one's name."""
         self._grown: Final = asyncio.Event()
-        """Set when larger parts apply, which clients wait for."""
+        """Set when larger parts apply, which clients wait for, or the live processes change."""
+        self._took = 0.0
+        """How long the last pass over the buckets took."""
         self._namesakes = 0
         """The live processes with this one's name; 0 if there is no other, or not for long."""
         self._silence_logged = False
@@ -216,16 +218,23 @@ class LimitSharing:
             await self._pause(pause if self.joined.is_set() else min(pause, JOIN_PAUSE))
 
     async def _pause(self, seconds: float) -> None:
-        """Wait for this time, and meanwhile use larger parts as soon as they apply."""
+        """Wait for this time, and meanwhile use larger parts as soon as they apply.
+
+        If a process joins or stops, the next pass begins earlier: until all have reported that they have read
+        this, clients of a process that joins wait, and nobody uses the parts of one that stops.
+        """
         clock = asyncio.get_running_loop().time
         until = clock() + seconds
+        earliest = clock() + max(self._took * PAUSE_FACTOR, GROWN_PAUSE)
         self._use_grown()
-        while clock() + GROWN_PAUSE < until:
+        while clock() + GROWN_PAUSE < until and not self._sharing.joined_or_left:
             await asyncio.sleep(GROWN_PAUSE)
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
                     await self._grown.wait()
             self._use_grown()
+        if self._sharing.joined_or_left:
+            until = min(until, earliest)
         await asyncio.sleep(until - clock())
 
     def _use_grown(self) -> None:
@@ -245,6 +254,7 @@ class LimitSharing:
     async def _divide(self) -> float:
         """Look at all live buckets, give them their parts, and report; return how long to pause."""
         sharing, uses = self._sharing, self._uses
+        sharing.joined_or_left = False
         read_to, divide = sharing.read_to, self._knows_its_parts()
         began = self._time()
         took = 0.0
@@ -271,6 +281,7 @@ class LimitSharing:
         now = self._time()
         self._report(uses.end(), now, read_to)
         took += self._time() - began
+        self._took = took
         return min(max(REPORT_SECONDS - took, took * PAUSE_FACTOR), LONGEST_PAUSE)
 
     def _knows_its_parts(self) -> bool:
@@ -356,7 +367,7 @@ class LimitSharing:
         if self._sharing.instances == 0:
             self._joining_since = self._time()
         self._sharing.see(report, offset, timestamp_ms)
-        if self._sharing.grown:
+        if self._sharing.grown or self._sharing.joined_or_left:
             self._grown.set()
 
     def _begin_anew(self) -> None:

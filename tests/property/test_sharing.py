@@ -6,10 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.sharing.shared_bucket import CREDIT_SECONDS, SETTLE_SECONDS
 from proxy.quota.sharing.waterfill import RESERVE
-from tests.support.sharing import simulation as simulation_module
 from tests.support.sharing.simulation import STEP, Process, Simulation
 
 SIZE = 20e3
@@ -166,20 +164,29 @@ def test_the_share_of_a_killed_process_is_used_within_three_seconds() -> None:
     assert mean(simulation.rates(since)) >= 0.98 * simulation.limit
 
 
-def test_a_new_process_joins_within_a_second_and_without_a_dent() -> None:
-    simulation, processes = three()
-    for process in processes:
-        process.connect(2, SIZE, simulation.now)
-    simulation.run(10.0)
-    since = simulation.now
-    new = simulation.start("d")
-    new.connect(2, SIZE, simulation.now)
-    simulation.run(1.0)
-    joined = simulation.now
-    simulation.run(5.0)
-    assert mean(simulation.rates(joined, only=new)) == pytest.approx(simulation.limit / 4, rel=0.1)
-    assert min(simulation.rates(since)) >= 0.9 * simulation.limit
-    assert simulation.most(since) <= MOST
+@pytest.mark.parametrize("count", [2, 3, 10])
+def test_a_new_process_joins_within_a_second_and_without_a_dent(count: int) -> None:
+    for seed in range(5):
+        simulation = Simulation(seed)
+        processes = [simulation.start(f"p{number}") for number in range(count)]
+        simulation.run(5.0)
+        for process in processes:
+            process.connect(2, SIZE, simulation.now)
+        simulation.run(10.0 + simulation.log.random.random())
+        since = simulation.now
+        new = simulation.start("new")
+        new.connect(2, SIZE, simulation.now)
+        simulation.run(0.25)
+        assert new.joined, "the others have looked at their limits as soon as they had read of it"
+        simulation.run(0.45)
+        assert new.part() >= 0.9 / (count + 1), seed
+        simulation.run(0.3)
+        joined = simulation.now
+        simulation.run(5.0)
+        part = simulation.limit / (count + 1)
+        assert mean(simulation.rates(joined, only=new)) == pytest.approx(part, rel=0.1)
+        assert min(simulation.rates(since)) >= 0.9 * simulation.limit
+        assert simulation.most(since) <= MOST
 
 
 @pytest.mark.parametrize("count", [2, 3, 10])
@@ -200,27 +207,6 @@ def test_clients_that_come_to_one_more_process_have_no_burst_there(count: int) -
     simulation.run(9.0)
     assert simulation.most(since - 5.0) <= MOST
     assert min(simulation.rates(since)) >= 0.9 * simulation.limit
-
-
-def test_clients_that_come_to_one_more_process_get_no_window_of_kafka_s_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Kafka's rate allows a window's worth at once, but not at each process."""
-    monkeypatch.setattr(simulation_module, "RULE", RateRule())
-    window = RateRule().window.total_seconds
-    for seed in range(3):
-        simulation = Simulation(seed)
-        a, b = [simulation.start(name) for name in "ab"]
-        simulation.run(5.0)
-        a.connect(2, SIZE, simulation.now)
-        simulation.run(30.0)
-        since = simulation.now
-        b.connect(2, SIZE, simulation.now)
-        simulation.run(4 * window)
-        rates = simulation.rates(since - window)
-        most = max(mean(rates[first : first + int(window)]) for first in range(len(rates) - int(window) + 1))
-        assert most <= 1.15 * simulation.limit, (seed, most)
-        assert mean(simulation.rates(since)) >= 0.92 * simulation.limit, "as in one process"
 
 
 def test_a_client_of_one_process_has_the_whole_burst_of_its_part() -> None:

@@ -146,6 +146,12 @@ class Bucket:
             self._part = part
             self._configure(self.whole_limit * part, self._rule, now)
 
+    def close(self, seconds: float, now: float) -> None:
+        """Admit nothing for some seconds, at most for Kafka's window; without effect if tokens limit."""
+        limiter = self._limiter
+        if isinstance(limiter, WindowLimit):
+            limiter.close(min(seconds, self._rule.window.total_seconds), now)
+
     def _configure(self, limit: float, rule: RateRule, now: float) -> None:
         old_limit = self.limit
         self.limit = limit
@@ -243,9 +249,8 @@ class Bucket:
         rule = self._rule
         rate = self._rate()
         rate.record(value, now)
-        seconds = limiter.record(
-            value, rate.throttle_seconds(self.mean_limit(now), now), self.limit, rule, now
-        )
+        wait = rate.excess_seconds(self.mean_limit(now), self.limit, now)
+        seconds = limiter.record(value, wait, self.limit, rule, now)
         if who is not None and not rule.observed:
             self.ahead_seconds = limiter.ahead_seconds(who, value, seconds, self.limit)
         return min(seconds, rule.max_throttle_seconds)
@@ -269,16 +274,17 @@ class Bucket:
         limiter = self._limiter
         if not isinstance(limiter, WindowLimit):
             return limiter.throttle_seconds(self.limit, now)
-        return limiter.wait(self._rate().throttle_seconds(self.mean_limit(now), now), self.limit, now)
+        wait = self._rate().excess_seconds(self.mean_limit(now), self.limit, now)
+        return limiter.wait(wait, self.limit, now)
 
     def mean_limit(self, now: float) -> float:
         """What the rate is compared with: the limit, and for Kafka's rate the mean of this process's parts of
-        it during the window.
+        it during the time that the rate covers.
         """
         limiter = self._limiter
-        if not isinstance(limiter, WindowLimit):
+        if not isinstance(limiter, WindowLimit) or not limiter.shared:
             return self.limit
-        return self.whole_limit * limiter.mean_part(self._rule.window, now)
+        return self.whole_limit * limiter.mean_part(self._rate().covered_seconds(now), now)
 
     def measure(self, now: float) -> float:
         """The rate per second: the average if that limits, otherwise Kafka's sampled rate."""

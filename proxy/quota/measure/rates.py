@@ -233,12 +233,23 @@ class _Windowed:
 
     def throttle_seconds(self, limit: float, now: float) -> float:
         """(rate - limit) / limit x window (QuotaUtils.throttleTime), in whole ms; infinite if limit is 0."""
+        return self.excess_seconds(limit, limit, now)
+
+    def excess_seconds(self, mean_limit: float, limit: float, now: float) -> float:
+        """The same for a limit that has changed: the rate is compared with its mean over covered_seconds(),
+        and the excess is paid at the present limit.
+        """
         rate = self.measure(now)
-        if rate <= limit:
+        if rate <= mean_limit:
             return 0.0
         if limit <= 0.0:
             return math.inf
-        return math.floor((rate - limit) / limit * float(self._divisor()) + 0.5) / 1e3
+        return math.floor((rate - mean_limit) / limit * float(self._divisor()) + 0.5) / 1e3
+
+    def covered_seconds(self, now: float) -> float:
+        """The time over which measure() is a mean."""
+        self._purge(self._time(now))
+        return float(self._divisor()) / 1e3
 
     def uses(self) -> list[tuple[float, float]]:
         """Each sample's last time and its sum. Recorded in this order, they make an equal rate."""

@@ -1,11 +1,11 @@
 """WindowLimit: how Kafka's sampled rate limits a bucket."""
 
-import math
 from typing import final
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import RateWindow
 from proxy.quota.measure.fair_share import Debtors
+from proxy.quota.measure.part_history import PartHistory
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.measure.rates import TokenBucket
 
@@ -18,7 +18,7 @@ class WindowLimit:
     shortens it, its end is remembered here, and each use until then postpones it by value / limit seconds.
     """
 
-    __slots__ = ("_debtors", "_mean_part", "_owed_until", "_part", "_part_at", "allowance")
+    __slots__ = ("_closed_until", "_debtors", "_owed_until", "_parts", "allowance")
 
     def __init__(self) -> None:
         self._owed_until = 0.0
@@ -29,32 +29,43 @@ class WindowLimit:
         """
         self._debtors: Debtors | None = None
         """The connections that have used the bucket since it has been over its limit; None if it is not."""
-        self._part = 1.0
-        """The part of the limit that this process may use."""
-        self._mean_part = 1.0
-        """mean_part() at the last change of the part."""
-        self._part_at = -math.inf
-        """The time of the last change."""
+        self._parts: PartHistory | None = None
+        """The parts of the limit that this process might use; None before it had a part."""
+        self._closed_until = 0.0
+        """When all processes together are within the whole limit, as far as this one knows."""
 
     def share(self, part: float, window: RateWindow, used: bool, now: float) -> None:
-        """Set the part of the limit that this process may use from now on. `used`: whether it used any."""
-        if part == self._part:
-            return
-        self._mean_part = self.mean_part(window, now) if used else part
-        self._part = part
-        self._part_at = now
+        """Set the part of the limit that this process may use from now on. `used`: whether it used any.
 
-    def mean_part(self, window: RateWindow, now: float) -> float:
-        """The approximate mean of the parts that this process had during the window of Kafka's rate.
-
-        The rate is a mean over the window, too. If it were compared with the part of the moment, a process
-        whose part grows could use a whole window's worth at once, which other processes have used already,
-        and one whose part becomes smaller would have to wait for most of a window.
+        The first part counts as the one of all time before, unless some of the whole limit was used.
         """
-        elapsed = now - self._part_at
-        if elapsed >= window.burst_seconds:
-            return self._part
-        return self._mean_part + (self._part - self._mean_part) * elapsed / window.burst_seconds
+        parts = self._parts
+        if parts is None:
+            if part == 1.0:
+                return
+            parts = self._parts = PartHistory(1.0 if used else part)
+        if part != parts.part:
+            parts.change(part, now, window.total_seconds + window.seconds)
+
+    def close(self, seconds: float, now: float) -> None:
+        """Admit nothing for some seconds, because all processes together have used more than the limit."""
+        self._closed_until = now + seconds
+
+    @property
+    def shared(self) -> bool:
+        """Whether this process has had a part."""
+        return self._parts is not None
+
+    def mean_part(self, seconds: float, now: float) -> float:
+        """The mean of the parts that this process had during the last seconds, which Kafka's rate covers.
+
+        The rate is a mean over the same time. If it were compared with the part of the moment, a process
+        whose part grows could use a whole window's worth at once, which other processes have used already,
+        and one whose part becomes smaller would have to wait for most of a window. What all processes may use
+        during a window is the sum of these means, which is at most the limit.
+        """
+        parts = self._parts
+        return 1.0 if parts is None else parts.mean(seconds, now)
 
     def configure(self, limit: float, rule: RateRule, now: float) -> None:
         """Set a new limit or rule. What is owed stays, unless the bucket is only observed."""
@@ -75,7 +86,7 @@ class WindowLimit:
 
     def record(self, value: float, seconds: float, limit: float, rule: RateRule, now: float) -> float:
         """Count a use, which Kafka's rate has counted; return the wait."""
-        seconds = self._owed(value, seconds, limit, rule, now)
+        seconds = max(self._owed(value, seconds, limit, rule, now), self._closed_until - now)
         allowance = self.allowance
         if allowance is not None:
             allowance.record(value, now)
@@ -83,10 +94,10 @@ class WindowLimit:
         return seconds
 
     def _owed(self, value: float, seconds: float, limit: float, rule: RateRule, now: float) -> float:
-        """The wait by Kafka's rate, or until the end of an earlier wait."""
+        """The wait by Kafka's rate, or until the end of an earlier wait if that is later."""
         if self._owed_until > now:
             self._owed_until += value / limit
-            return self._owed_until - now
+            return max(self._owed_until - now, seconds)
         if seconds > min(rule.max_throttle_seconds, rule.window.total_seconds):
             self._owed_until = now + min(seconds, rule.max_debt_seconds)
         return seconds
@@ -105,7 +116,7 @@ class WindowLimit:
 
     def wait(self, seconds: float, limit: float, now: float) -> float:
         """The seconds until the bucket is within its limit; 0.0 if it is."""
-        seconds = max(seconds, self._owed_until - now, 0.0)
+        seconds = max(seconds, self._owed_until - now, self._closed_until - now, 0.0)
         allowance = self.allowance
         return seconds if allowance is None else max(seconds, allowance.throttle_seconds(limit, now))
 

@@ -26,3 +26,7 @@ class SharedFirstParts(FirstParts):
         """The part of its limit that this process may use, above 0.0."""
         sharing = self.sharing
         return 1.0 if sharing is None else sharing.part(bucket_key(self.node_id, bucket))
+
+    def before(self, bucket: Bucket) -> float:
+        sharing = self.sharing
+        return 1.0 if sharing is None else sharing.part_before(bucket_key(self.node_id, bucket))

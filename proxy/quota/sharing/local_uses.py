@@ -105,7 +105,7 @@ class LocalUses:
                 entry = self._look_at(bucket, entry, node_id, sharing, now)
             self._found[bucket] = entry
             if divide:
-                bucket.share(sharing.part(entry.key, not bucket.windowed), now)
+                _divide(bucket, entry.key, sharing, now)
 
     def _look_at(
         self, bucket: Bucket, entry: _Known | None, node_id: int, sharing: Sharing, now: float
@@ -114,6 +114,9 @@ class LocalUses:
         if entry is None:
             entry = _Known(bucket_key(node_id, bucket), paid, now)
             entry.throttled = bucket.throttled_requests
+            before = 0.0
+        else:
+            before = entry.paid
         waiting = bucket.waiting(now)
         if waiting == 0 and bucket.throttled_requests > entry.throttled:
             # A short wait has begun and ended since the last look.
@@ -121,7 +124,10 @@ class LocalUses:
         entry.throttled = bucket.throttled_requests
         waiting = entry.wait(waiting, now)
         # An idle bucket was not looked at in the last pass, but then it had no use.
-        rate = entry.use(max(paid - entry.paid, 0.0), self._last_began, now)
+        used = max(paid - entry.paid, 0.0)
+        rate = entry.use(used, self._last_began, now)
+        if bucket.windowed:
+            sharing.note_use(entry.key, used)
         if bucket.growth > 0.0:
             rate = max(rate, entry.average) * bucket.growth
         if bucket.averaged:
@@ -137,6 +143,7 @@ class LocalUses:
             key=entry.key,
             limit=bucket.whole_limit,
             used=paid,
+            used_before=min(before, paid),
             rate=rate,
             average=entry.average,
             waiting=waiting,
@@ -155,7 +162,16 @@ class LocalUses:
         """Give the hot buckets of the last pass their parts, before the next one."""
         for use, bucket in zip(self._uses, self._used, strict=True):
             if _shared(bucket):
-                bucket.share(sharing.part(use.key, not bucket.windowed), now)
+                _divide(bucket, use.key, sharing, now)
+
+
+def _divide(bucket: Bucket, key: str, sharing: Sharing, now: float) -> None:
+    """Give a bucket its part."""
+    if bucket.windowed:
+        bucket.share(sharing.part(key, credit=False), now)
+        bucket.close(sharing.over_seconds(key, bucket.whole_limit), now)
+    else:
+        bucket.share(sharing.part(key), now)
 
 
 def hold(buckets: list[Bucket], part: float, now: float) -> None:

@@ -17,19 +17,29 @@ class LocalUse:
     """The use of a bucket by this process.
 
     used: the sum of all uses so far, less the debt.
+    used_before: the same as of the look before; by default, there was no use since then.
     rate: per second, since the last look at the bucket.
     average: per second, over the last few seconds.
     waiting: the connections whose requests wait.
     """
 
-    __slots__ = ("average", "key", "limit", "rate", "used", "waiting")
+    __slots__ = ("average", "key", "limit", "rate", "used", "used_before", "waiting")
 
     def __init__(
-        self, *, key: str, limit: float, used: float, rate: float, average: float, waiting: int
+        self,
+        *,
+        key: str,
+        limit: float,
+        used: float,
+        rate: float,
+        average: float,
+        waiting: int,
+        used_before: float | None = None,
     ) -> None:
         self.key: Final = key
         self.limit: Final = limit
         self.used: Final = used
+        self.used_before: Final = used if used_before is None else used_before
         self.rate: Final = rate
         self.average: Final = average
         self.waiting: Final = waiting

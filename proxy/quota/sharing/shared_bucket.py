@@ -3,6 +3,8 @@
 import math
 from typing import Final, final
 
+from proxy.quota.limits.enforcement import KAFKA_WINDOW
+from proxy.quota.measure.rates import SampledRate
 from proxy.quota.sharing.in_force import InForce
 from proxy.quota.sharing.members import Members
 from proxy.quota.sharing.reports import BucketReport
@@ -49,7 +51,10 @@ class _Process:
 class SharedBucket:
     """A bucket that some process has reported lately."""
 
-    def __init__(self, limit: float, in_force: InForce, now: float) -> None:
+    def __init__(self, limit: float, in_force: InForce, now: float, rate: SampledRate | None = None) -> None:
+        """`rate`: its rate when it was hot before; None if that is longer ago than Kafka's window."""
+        self.rate: Final = SampledRate(KAFKA_WINDOW.samples, KAFKA_WINDOW.seconds) if rate is None else rate
+        """What all processes together have used, by their reports: Kafka's rate, on the log's clock."""
         self.limit = limit
         """The whole limit, per second, by the last report."""
         self.reported_at = now
@@ -88,6 +93,8 @@ class SharedBucket:
             self._note_rate(process, used, now)
         self.reported_at = now
         self.limit = report.limit
+        if used > 0.0:
+            self.rate.record(used, now)
         self._credit *= math.exp(-elapsed / FORGET_SECONDS)
         self._credit += self.limit * elapsed - used
         self._bound()

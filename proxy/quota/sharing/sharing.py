@@ -22,6 +22,7 @@ from heapq import heappop, heappush
 from typing import Final, final
 
 from proxy.quota.sharing.in_force import InForce
+from proxy.quota.sharing.lately_used import LatelyUsed
 from proxy.quota.sharing.members import LogClock, Members
 from proxy.quota.sharing.reported_uses import LocalUse, ReportedUses
 from proxy.quota.sharing.reports import SATURATED, BucketReport, Report, size_in_report
@@ -80,12 +81,15 @@ class Sharing:
         """Their size in reports. It follows from the log, so all processes have the same."""
         self._cooling: Final[dict[str, tuple[SharedBucket, int]]] = {}
         """Cold buckets, with the offset since which they are, until all processes have read that record."""
+        self._lately: Final = LatelyUsed()
         self._changing: Final[dict[str, InForce]] = {}
         """The parts of the buckets of which some process may not have read the last one yet."""
         self._changes: Final[list[tuple[int, str]]] = []
         """A heap of the records that end a part of each of them."""
         self.grown = False
         """Set when a larger part of a bucket that this process has reported applies; the caller resets it."""
+        self.joined_or_left = False
+        """Set when the live processes change; the caller resets it."""
         self._read_to = 0
         self._read_by_all = 0
         """All live processes have read the records below this offset."""
@@ -199,11 +203,14 @@ class Sharing:
         gone += members.expire(now)
         if report.instance == self.instance:
             self._see_own(report.number)
+        if len(members) > 1:
+            self._lately.join(now)
         entries: list[BucketReport] = [] if self._alone else report.buckets
         for entry in entries:
             self._heat(entry).see(report.instance, entry, now)
         self._cool(offset, now)
         if changed or gone:
+            self.joined_or_left = True
             self._reported.clear()
             self._divide_all(offset, gone)
         else:
@@ -275,6 +282,31 @@ class Sharing:
             part = min(part, 1.0 / len(self._members))
         return max(part, least)
 
+    def part_before(self, key: str) -> float:
+        """The part of a limit that this process might have used during Kafka's window, if it has used none:
+        nearly nothing if others may have used the whole limit.
+        """
+        if key in self._hot or self._lately.may_be(key, self._clock.now):
+            return RESERVE / max(len(self._members), 1)
+        return self.part(key, credit=False)
+
+    def note_use(self, key: str, used: float) -> None:
+        """Note what this process has used of a limit; it is in no report if the limit is cold."""
+        rate = self._lately.rate(key)
+        if rate is not None and used > 0.0:
+            rate.record(used, self._clock.now)
+
+    def over_seconds(self, key: str, limit: float) -> float:
+        """For how long all processes together will be over the whole limit by Kafka's rate; 0.0 if they are
+        not.
+        """
+        bucket = self._hot.get(key)
+        rate = self._lately.rate(key) if bucket is None else bucket.rate
+        if rate is None:
+            return 0.0
+        # The log's time stands still while no record arrives.
+        return max(rate.throttle_seconds(limit, self._clock.now) - self.lag_seconds, 0.0)
+
     def wake(self, now: float) -> None:
         """Note that the process runs. To be called before part(), which is small after a stall."""
         if self._number > self._first_number and now - self._called_at > STALL_SECONDS:
@@ -332,10 +364,11 @@ class Sharing:
         """Return the report of a bucket if it is hot."""
         if not self.hot(use):
             return None
+        # The others count the difference from the first report that they get of the bucket.
         return BucketReport(
             key=use.key,
             limit=use.limit,
-            used=use.used,
+            used=use.used if self._reported.has(use.key) else use.used_before,
             demand=SATURATED if use.waiting > 0 else use.rate * _DEMAND_FACTOR,
             waiting=use.waiting,
         )
@@ -346,7 +379,8 @@ class Sharing:
         if bucket is None:
             cooling = self._cooling.pop(entry.key, None)
             in_force = self._cold.copy() if cooling is None else cooling[0].in_force
-            bucket = SharedBucket(entry.limit, in_force, self._clock.now)
+            rate = self._lately.heat(entry.key)
+            bucket = SharedBucket(entry.limit, in_force, self._clock.now, rate)
             self._hot[entry.key] = bucket
             self._hot_bytes += size_in_report(entry.key)
         else:
@@ -359,6 +393,7 @@ class Sharing:
         If this process is alone, it takes all: credit would be part of its share for as long as they are hot.
         """
         equal = self._equal_part()
+        self._lately.forget(now)
         while self._hot:
             key = next(iter(self._hot))
             bucket = self._hot[key]
@@ -367,6 +402,7 @@ class Sharing:
                 break
             del self._hot[key]
             self._hot_bytes -= size_in_report(key)
+            self._lately.cool(key, bucket.rate, now)
             self._reported.forget(key)
             bucket.in_force.take(offset, equal, equal)
             self._cooling[key] = (bucket, offset)

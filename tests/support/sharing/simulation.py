@@ -14,6 +14,7 @@ from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.reported_uses import LocalUse
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
+from proxy.server.limit_sharing import GROWN_PAUSE, JOIN_PAUSE
 
 RULE = RateRule(burst_seconds=1.0)
 NODE_ID = 1
@@ -105,6 +106,8 @@ class Process:
     _position: int = 0
     _read_at: float = 0.0
     _report_at: float = 0.0
+    _told_at: float = 0.0
+    """When it last looked at its buckets."""
 
     def __post_init__(self) -> None:
         self.skew += UP_SECONDS
@@ -153,8 +156,10 @@ class Process:
             return
         if now >= self._read_at:
             self._read(now)
+        if self.sharing.joined_or_left:
+            self._report_at = min(self._report_at, self._told_at + GROWN_PAUSE)
         if now >= self._report_at:
-            self._report_at = now + REPORT_SECONDS
+            self._report_at = now + (REPORT_SECONDS if self.joined else JOIN_PAUSE)
             self._tell(now)
         if not self.joined:
             return
@@ -176,6 +181,8 @@ class Process:
             self.uses.divide(self.sharing, now + self.skew)
 
     def _tell(self, now: float) -> None:
+        self._told_at = now
+        self.sharing.joined_or_left = False
         uses = self._divide(now)
         for _ in range(REPORTS_AT_MOST):
             report = self.sharing.report(uses, now + self.skew)

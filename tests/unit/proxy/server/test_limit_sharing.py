@@ -414,3 +414,17 @@ async def test_thousands_of_buckets_take_several_reports_in_one_pass(start: Star
 
         await reached(lambda: sum(told()) >= len(ids), "all of them")
         assert max(told()) * 300 <= REPORT_BYTES
+
+
+async def test_a_process_that_joins_is_known_before_the_next_look_at_the_limits(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others look at their limits and report as soon as they have read of it, however long the pause."""
+    for name in ("REPORT_SECONDS", "LONGEST_PAUSE"):
+        monkeypatch.setattr(limit_sharing, name, 3600.0)
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        one, bucket = start(broker, "a")
+        await asyncio.wait_for(one.joined.wait(), 30)
+        other, _ = start(broker, "b")
+        await asyncio.wait_for(other.joined.wait(), 30)
+        assert bucket.limit == LIMIT / 2

@@ -279,6 +279,17 @@ def test_a_share_is_a_part_of_the_limit_until_it_changes() -> None:
     assert (bucket.state(0.0).limit, bucket.state(0.0).share) == (200.0, 100.0)
 
 
+def test_kafkas_rate_is_compared_with_the_mean_part_and_the_excess_is_paid_at_the_present_one() -> None:
+    bucket = Bucket(quota="q", limit=100.0, rule=RateRule(), now=0.0)
+    bucket.share(0.2, 0.0)
+    assert bucket.mean_limit(0.0) == 20.0
+    bucket.share(0.6, 0.0)
+    assert bucket.mean_limit(0.0) == 20.0
+    assert bucket.record(320.0, 0.0) == pytest.approx(2.0), "200 of them are free, 60 are paid per second"
+    assert bucket.mean_limit(5.0) == pytest.approx(40.0)
+    assert bucket.wait(5.0) == 0.0
+
+
 def test_a_bucket_without_a_limit_has_no_share() -> None:
     bucket = Bucket(quota="q", limit=100.0, rule=RateRule(), now=0.0)
     bucket.configure(UNLIMITED, RateRule(), 0.0)

@@ -184,6 +184,17 @@ def test_sampled_rate_measured_before_its_first_use_starts_its_window_then() -> 
     assert sampled.measure(100.5) == pytest.approx(100.0)
 
 
+def test_the_excess_over_the_mean_of_a_limit_is_paid_at_the_present_limit() -> None:
+    rate = SampledRate(11, 1.0)
+    assert rate.covered_seconds(100.0) == 10.0
+    rate.record(300.0, 100.0)
+    assert rate.throttle_seconds(20.0, 100.0) == rate.excess_seconds(20.0, 20.0, 100.0) == 5.0
+    assert rate.excess_seconds(20.0, 50.0, 100.0) == 2.0
+    assert rate.excess_seconds(30.0, 10.0, 100.0) == 0.0
+    assert rate.excess_seconds(20.0, 0.0, 100.0) == math.inf
+    assert rate.covered_seconds(105.5) == 10.5
+
+
 def test_measuring_resets_old_samples_at_that_time() -> None:
     sampled = SampledRate(2, 1)
     sampled.record(10, 0.0)

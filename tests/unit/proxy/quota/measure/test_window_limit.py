@@ -67,17 +67,48 @@ def test_a_new_connection_of_a_known_user_has_others_ahead() -> None:
     assert made.ahead_seconds(another, 500.0, 1.0, LIMIT) == 0.0, "the bucket has been within its limit"
 
 
+def test_an_earlier_wait_that_is_shorter_does_not_hide_that_of_kafkas_rate() -> None:
+    """The limit was small when the earlier wait began, and is not any more."""
+    made = window(SHORT)
+    made.record(5000.0, 5.0, LIMIT, SHORT, 10.0)
+    made.rescale(LIMIT, 100.0 * LIMIT, 10.0)
+    assert made.record(1000.0, 1.5, 100.0 * LIMIT, SHORT, 10.0) == 1.5
+
+
+def test_without_a_part_it_is_the_whole_limit() -> None:
+    made = window(SHORT)
+    made.share(1.0, SHORT.window, False, 10.0)
+    assert not made.shared
+    assert made.mean_part(10.0, 10.0) == 1.0
+
+
 def test_the_mean_part_follows_the_part_within_a_window() -> None:
     made = window(SHORT)
     kafkas = SHORT.window
-    assert made.mean_part(kafkas, 10.0) == 1.0
     made.share(0.1, kafkas, False, 10.0)
-    assert made.mean_part(kafkas, 10.0) == 0.1, "nothing of the whole limit was used"
+    assert made.shared
+    assert made.mean_part(10.0, 10.0) == 0.1, "nothing of the whole limit was used"
     made.share(0.9, kafkas, True, 20.0)
-    found = [made.mean_part(kafkas, 20.0 + part * kafkas.burst_seconds) for part in (0.0, 0.5, 1.0, 2.0)]
-    assert found == pytest.approx([0.1, 0.5, 0.9, 0.9])
-    made.share(0.1, kafkas, True, 20.0 + 0.5 * kafkas.burst_seconds)
-    assert made.mean_part(kafkas, 20.0 + kafkas.burst_seconds) == pytest.approx(0.3)
+    assert [made.mean_part(10.0, now) for now in (20.0, 25.0, 30.0, 40.0)] == pytest.approx(
+        [0.1, 0.5, 0.9, 0.9]
+    )
+    made.share(0.1, kafkas, True, 25.0)
+    assert made.mean_part(10.0, 30.0) == pytest.approx(0.5)
+
+
+def test_what_was_used_of_the_whole_limit_counts() -> None:
+    made = window(SHORT)
+    made.share(0.5, SHORT.window, True, 10.0)
+    assert [made.mean_part(10.0, now) for now in (10.0, 15.0, 20.0)] == pytest.approx([1.0, 0.75, 0.5])
+
+
+def test_nothing_is_admitted_while_all_processes_are_over_the_limit() -> None:
+    made = window(SHORT)
+    made.close(3.0, 10.0)
+    assert made.wait(0.0, LIMIT, 11.0) == pytest.approx(2.0)
+    assert made.record(1.0, 0.0, LIMIT, SHORT, 12.0) == pytest.approx(1.0)
+    made.close(0.0, 12.0)
+    assert made.wait(0.0, LIMIT, 12.0) == 0.0
 
 
 def test_what_others_owe_is_inherited() -> None:

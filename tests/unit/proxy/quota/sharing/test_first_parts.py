@@ -43,3 +43,40 @@ def test_a_limit_that_another_process_uses_leaves_the_reserve() -> None:
     assert parts.of(bucket()) == pytest.approx(RESERVE / 4)
     assert parts.of(bucket("v")) == 0.25
     assert SharedFirstParts(2, parts.sharing).of(bucket()) == 0.25, "of another broker"
+
+
+def windowed() -> Bucket:
+    return Bucket(quota="q", limit=100.0, rule=RateRule(), now=0.0, user="u")
+
+
+def after_a_window(sharing: Sharing) -> Sharing:
+    """Nobody has reported anything for longer than Kafka's window."""
+    for number in range(3, 16):
+        for index in range(4):
+            offset = 4 * (number - 1) + index
+            at = 1000 * (number - 1)
+            report = Report(instance=f"p{index}", number=number, read_to=offset - 4, buckets=[])
+            sharing.see(report, offset, at)
+    return sharing
+
+
+def test_what_kafkas_window_would_allow_at_once_is_a_part_too() -> None:
+    parts = SharedFirstParts(1, after_a_window(one_of(4)))
+    bucket = windowed()
+    parts.give(bucket, 0.0)
+    assert (bucket.limit, bucket.mean_limit(0.0)) == (25.0, 25.0)
+    assert bucket.record(250.0, 0.0) == 0.0
+    assert bucket.record(10.0, 0.0) > 0.0
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["joined lately", "used by another"])
+def test_with_kafkas_window_there_is_no_burst_if_others_may_have_had_it(used: bool) -> None:
+    """The bucket has its part from now on, and the reserve for the time before."""
+    bucket = windowed()
+    parts = SharedFirstParts(1, used_by_another(1, bucket) if used else one_of(4))
+    parts.give(bucket, 0.0)
+    assert bucket.mean_limit(0.0) == pytest.approx(100.0 * RESERVE / 4)
+    if not used:
+        assert bucket.limit == 25.0
+        assert bucket.mean_limit(10.0) == pytest.approx(25.0)
+    assert bucket.record(20.0, 0.0) > 0.0

@@ -221,3 +221,27 @@ def test_names_do_not_run_together() -> None:
         bucket_key(1, bucket("a", client_id="b,/1")),
     }
     assert len(keys) == 5
+
+
+def test_the_use_before_the_last_look_is_known() -> None:
+    uses, ours = LocalUses(), bucket(rule=RateRule())
+    ours.record(2000.0, 9.0)
+    [first] = look(uses, [ours], 10.0)
+    ours.record(500.0, 10.5)
+    [second] = look(uses, [ours], 11.0)
+    assert [(use.used_before, use.used) for use in (first, second)] == [(0.0, 2000.0), (2000.0, 2500.0)]
+
+
+def test_with_kafkas_window_a_bucket_is_closed_while_others_have_used_the_limit() -> None:
+    sharing, paced, windowed = two_processes(), bucket("v"), bucket(rule=RateRule())
+    for number, used in enumerate((0.0, 3000.0)):
+        buckets = [
+            BucketReport(key=bucket_key(1, each), limit=100.0, used=used, demand=SATURATED, waiting=1)
+            for each in (paced, windowed)
+        ]
+        report = Report(instance="b", number=40 + number, read_to=20, buckets=buckets)
+        sharing.see(report, 20 + number, 2000)
+    look(LocalUses(), [paced, windowed], 2.0, sharing)
+    assert paced.wait(2.0) == 0.0
+    assert 10.0 < windowed.wait(2.0) <= RateRule().window.total_seconds, "at most for a window"
+    assert windowed.wait(30.0) == 0.0

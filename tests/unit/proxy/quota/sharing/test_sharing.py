@@ -451,3 +451,55 @@ def test_beside_a_process_of_a_newer_format_a_part_is_at_most_equal() -> None:
     a.see(leaving, len(world.log) + 1, int(world.now * 1000))
     assert (a.newer(), a.names()) == ([], ["a"])
     assert a.part(KEY) > 0.97
+
+
+def test_the_use_before_a_limit_became_hot_is_not_counted_and_that_since_then_is() -> None:
+    """The first report has the sum as of the look before, so the second one shows all uses since then."""
+    world, a, b = two()
+    first = LocalUse(key=KEY, limit=100.0, used=900.0, used_before=400.0, rate=50.0, average=50.0, waiting=1)
+    world.turn(a=first)
+    assert [report.buckets[0].used for report, _ in world.log if report.buckets] == [400.0]
+    assert b.over_seconds(KEY, 100.0) == 0.0
+    world.turn(a=use(rate=50.0, waiting=1, used=1600.0))
+    for each in (a, b):
+        # Less by the time since it has called report() after it read a record.
+        assert 1.8 - 1e-9 <= each.over_seconds(KEY, 100.0) <= 2.0
+
+
+def test_a_limit_that_became_cold_is_still_over() -> None:
+    world, a, b = two()
+    for used in (0.0, 0.0, 1500.0):
+        world.turn(a=use(rate=50.0, waiting=1, used=used))
+    while a.hot_keys():
+        world.turn()
+    left = b.over_seconds(KEY, 100.0)
+    assert 3.0 < left <= 5.0
+    b.note_use(KEY, 100.0)
+    assert b.over_seconds(KEY, 100.0) == pytest.approx(left + 1.0, abs=0.01)
+    assert b.over_seconds("another", 100.0) == 0.0
+    b.note_use("another", 100.0)
+    assert b.over_seconds("another", 100.0) == 0.0
+
+
+def test_without_the_log_a_limit_that_is_over_is_so_for_no_longer() -> None:
+    world, a, _ = two()
+    for used in (0.0, 0.0, 1500.0):
+        world.turn(a=use(rate=50.0, waiting=1, used=used))
+    left = a.over_seconds(KEY, 100.0)
+    assert left > 4.0
+    for _ in range(int(left / REPORT_SECONDS) + 3):
+        world.now += REPORT_SECONDS
+        a.report([], world.now)
+    assert a.over_seconds(KEY, 100.0) == 0.0
+
+
+def test_a_process_that_joins_or_stops_is_noted() -> None:
+    world, a, b = two()
+    assert a.joined_or_left
+    a.joined_or_left = b.joined_or_left = False
+    world.turn()
+    assert not a.joined_or_left
+    left = b.report([], world.now, leaving=True)
+    assert left is not None
+    a.see(left, len(world.log), int(world.now * 1000))
+    assert a.joined_or_left
