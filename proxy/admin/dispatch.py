@@ -16,11 +16,12 @@ from proxy.admin.messages.delete_records import DELETE_RECORDS
 from proxy.admin.messages.delete_topics import DELETE_TOPICS
 from proxy.admin.messages.describe_configs import DESCRIBE_CONFIGS
 from proxy.admin.messages.fields import frame
+from proxy.admin.messages.streams_groups import HEARTBEAT
 from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.admin.protected_topics import API_KEYS as GUARDED
 from proxy.admin.protected_topics import ProtectedTopicsGate
 from proxy.relay.intercepted import Intercepted
-from proxy.wire.api_keys import METADATA
+from proxy.wire.api_keys import METADATA, STREAMS_GROUP_HEARTBEAT
 from proxy.wire.apis.registry import ApiTable
 from proxy.wire.protected_topics import ProtectedTopics
 
@@ -38,8 +39,10 @@ _INTERCEPTED: Final = {
         ALTER_CLIENT_QUOTAS,
     )
 }
-APIS: Final = ApiTable([*_INTERCEPTED.values()])
-"""The intercepted APIs, for the relays of client listeners."""
+APIS: Final = ApiTable([*_INTERCEPTED.values(), HEARTBEAT])
+"""The intercepted APIs, for the relays of client listeners. Heartbeats of streams groups are intercepted only
+while their client has a controller mutation quota.
+"""
 _FORWARDED: Final = (DELETE_TOPICS.versions, DELETE_RECORDS.versions, CREATE_PARTITIONS.versions)
 """Forwarded as they are, except for protected topics and while there is a controller mutation quota."""
 
@@ -84,6 +87,8 @@ class AdminApis:
         header = request.header
         if header.api_key == METADATA:
             return await self._mutations.auto_creations.answer(request, broker)
+        if header.api_key == STREAMS_GROUP_HEARTBEAT:
+            return await self._mutations.streams_topics.answer(request, broker)
         api = _INTERCEPTED[header.api_key]
         api.check_version(header.api_version)
         if api in (DELETE_TOPICS.versions, CREATE_PARTITIONS.versions) and self._mutations.active:

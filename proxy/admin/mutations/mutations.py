@@ -38,6 +38,7 @@ from proxy.admin.messages.topics import (
 from proxy.admin.mutations.auto_creations import AutoCreations
 from proxy.admin.mutations.permit_charge import NONE, PermitCharge
 from proxy.admin.mutations.permits import NO_PERMITS, PermitCosts, Permits
+from proxy.admin.mutations.streams_topics import StreamsTopics
 from proxy.admin.yielder import Yielder
 from proxy.quota.identity import Identity, client_key
 from proxy.quota.kinds.controller_mutation import ControllerMutation
@@ -73,6 +74,7 @@ class ControllerMutations:
         self._time: Final = time
         self._clusters: Final[dict[str, PermitCosts]] = {}
         self.auto_creations: Final = AutoCreations(quota, self.costs, time)
+        self.streams_topics: Final = StreamsTopics(quota, self.costs, time)
 
     @property
     def active(self) -> bool:

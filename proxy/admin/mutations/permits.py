@@ -74,16 +74,19 @@ class PermitCosts:
                 default = (await counts.default(node_id, self._time())).partitions
             return await _creations(once, default, yielder)
         keys = [topic.key for topic in once if topic.key != NO_ID]
-        found = await self._found(counts, node_id, keys)
+        found = await self.found(counts, node_id, keys) or {}
         costs: dict[TopicKey, Permits] = {}
         for topic in once:
             costs[topic.key] = self._change(request, topic, found.get(topic.key))
             await yielder.step()
         return costs
 
-    async def _found(
+    async def found(
         self, counts: PartitionCounts, node_id: int, keys: list[TopicKey]
-    ) -> dict[TopicKey, Partitions]:
+    ) -> dict[TopicKey, Partitions] | None:
+        """Return those of these topics that the broker has; None, with a line in the log, if it cannot be
+        asked.
+        """
         try:
             return await counts.topics(node_id, keys)
         except UpstreamUnavailable as error:
@@ -91,7 +94,7 @@ class PermitCosts:
             if now - self._logged_at >= LOG_EVERY_SECONDS:
                 self._logged_at = now
                 log.warning("controller mutation quota not applied, partitions are not known: %s", error)
-            return {}
+            return None
 
     def _change(self, request: TopicsRequest, topic: Topic, found: Partitions | None) -> Permits:
         """Return the cost of growing or deleting a topic."""

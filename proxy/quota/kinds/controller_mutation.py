@@ -9,7 +9,9 @@ until they are at zero again. Older versions of these requests have no error cod
 topic is admitted, and the client is throttled (Kafka's permissive quota).
 
 Brokers also create topics that a Metadata request asks for (auto.create.topics.enable). Each takes
-num.partitions tokens; a topic that is not admitted remains unknown to the client.
+num.partitions tokens; a topic that is not admitted remains unknown to the client. And brokers create the
+internal topics of streams groups (KIP-1071), which take their partitions' tokens. The heartbeat that creates
+them waits until the tokens are at zero.
 
 Any broker accepts these requests and forwards them to the controller, so an entity has one bucket for all
 brokers. Engines do not call this quota: the proxy's handlers of the requests (admin/mutations) charge it
@@ -27,7 +29,13 @@ from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import DOUBLE, PER_CLUSTER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
-from proxy.wire.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, METADATA
+from proxy.wire.api_keys import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    METADATA,
+    STREAMS_GROUP_HEARTBEAT,
+)
 
 API_KEYS: Final = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
@@ -38,7 +46,7 @@ class ControllerMutation(Quota):
     """The mutations of all clients."""
 
     def __init__(self) -> None:
-        super().__init__(API_KEYS, intercepts=True, limited_api_keys=(METADATA,))
+        super().__init__(API_KEYS, intercepts=True, limited_api_keys=(METADATA, STREAMS_GROUP_HEARTBEAT))
         limits = Limits({})
         self._limits = limits
         self._buckets: Final = Buckets(CONTROLLER_MUTATION_RATE, limits, _rule(limits))

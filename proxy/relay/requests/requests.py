@@ -261,7 +261,8 @@ class Requests:
                 self._in_flight.charge_login(self._parser.unread(frame, header, client), now)
         else:
             request = self._parser.unread(frame, header, client)
-            if self.interception.covers(header.api_key):
+            interception = self.interception
+            if interception.covers(header.api_key) or interception.covers_client(header.api_key, client, now):
                 self.interception.hand_out(frame, header, client, None, request)
                 return
             exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)

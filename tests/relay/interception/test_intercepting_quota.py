@@ -12,7 +12,7 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
 from proxy.relay.counters.traffic import Traffic
 from proxy.wire.addresses import Addresses
-from proxy.wire.api_keys import METADATA
+from proxy.wire.api_keys import METADATA, SYNC_GROUP
 from tests.support.messages.exchanges import opaque, responded
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -24,6 +24,7 @@ from tests.support.messages.kio_messages import (
     response_type,
 )
 from tests.support.messages.requests import build, metadata, part
+from tests.support.messages.streams_groups import heartbeat
 from tests.support.stories.playbook import START, Playbook, drive
 
 MUTATED = Limits({QuotaEntity("another user", None): {"controller_mutation_rate": 1.0}})
@@ -147,6 +148,26 @@ def test_metadata_of_others_passes(limits: Limits, engine: QuotaEngine, ports_st
     request = asked(client_id="free")
     ports_story.client(request).to_broker(request)
     assert ports_story.relay.take_intercepted() == []
+
+
+@pytest.mark.parametrize(("client_id", "handed_out"), [("limited", True), ("free", False)])
+def test_heartbeats_of_a_limited_client_s_streams_groups_are_handed_out(
+    client_id: str, handed_out: bool, ports_story: Playbook
+) -> None:
+    """They may create topics, too."""
+    story = ports_story
+    beat = request_frame(heartbeat("group", "member", ["changelog"]), 1, client_id)
+    other = opaque(2, SYNC_GROUP)
+    story.client(beat + other)
+    if not handed_out:
+        assert story.to_broker(beat, other).relay.take_intercepted() == []
+        return
+    [intercepted] = story.to_broker().relay.take_intercepted()
+    assert intercepted.frame == beat[4:]
+    story.relay.ask_broker(intercepted.exchange, beat, START)
+    story.to_broker(beat).broker(responded(1))
+    story.relay.answer(intercepted.exchange, responded(1), START)
+    story.to_client(responded(1)).to_broker(other)
 
 
 def test_large_metadata_of_a_limited_client_is_buffered(ports_story: Playbook) -> None:

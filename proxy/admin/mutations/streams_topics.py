@@ -1,0 +1,305 @@
+"""StreamsTopics: applies the controller mutation quota to the internal topics of streams groups (KIP-1071).
+
+If internal topics of a group are missing, each heartbeat of a member makes the broker create them. The broker
+sends CreateTopics in the client's name to the controller, whose quota is strict, and responds with the status
+MISSING_INTERNAL_TOPICS until the topics are there.
+
+The relay intercepts only the heartbeats of clients with a controller mutation quota. Topics may be created by
+a heartbeat with a topology, and by one of a group that lacked topics, or is not known:
+
+1. The proxy requests the partitions of the topology's topics. Without a topology in the heartbeat, it first
+   requests that of the group (StreamsGroupDescribe).
+2. If internal topics are missing that have not been charged, the heartbeat waits until the tokens are not
+   below zero. Of those with one quota, one is forwarded at a time.
+3. The proxy charges the missing topics: each has as many partitions as the largest topic that it is made
+   from. A charge replaces that of an earlier heartbeat of the group for the same topic. Then the proxy
+   forwards the heartbeat.
+4. If the response does not have this status, topics that are still missing get their tokens back.
+
+All other heartbeats are forwarded at once.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from proxy.admin.broker import Broker, Reply
+from proxy.admin.messages.fields import frame
+from proxy.admin.messages.streams_groups import (
+    HEARTBEAT,
+    HeartbeatStatus,
+    Subtopology,
+    describe_request,
+    read_described_topology,
+    read_heartbeat,
+    read_heartbeat_status,
+)
+from proxy.admin.mutations.permits import MOST_PARTITIONS, PermitCosts
+from proxy.admin.yielder import Yielder
+from proxy.quota.identity import Identity, client_key
+from proxy.quota.kinds.controller_mutation import ControllerMutation
+from proxy.quota.measure.bucket import Bucket
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
+from proxy.relay.intercepted import Intercepted
+from proxy.upstream.partitions import Partitions, TopicKey
+from proxy.wire.api_keys import STREAMS_GROUP_HEARTBEAT
+from proxy.wire.errors import ProtocolError
+
+GROUPS_AT_MOST: Final = 10_000
+"""Groups that are known to lack no topic, and groups whose topics are being created."""
+LONGEST_SLEEP: Final = 1.0
+"""The most seconds until a waiting heartbeat checks the limit again, which may have been raised."""
+
+Group = tuple[str, str]
+"""The ids of a cluster and of a group in it."""
+
+
+class StreamsTopics:
+    """Answers the heartbeats of streams groups of clients with a quota, to one cluster or several."""
+
+    def __init__(
+        self,
+        quota: ControllerMutation,
+        costs: Callable[[str], PermitCosts],
+        time: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`costs` returns those of a cluster, by its id."""
+        self._quota: Final = quota
+        self._costs: Final = costs
+        self._time: Final = time
+        self._sleep: Final = sleep
+        self._complete: Final[dict[Group, None]] = {}
+        """Groups that lacked no topic when a member last sent a heartbeat."""
+        self._pending: Final[dict[Group, _Pending]] = {}
+        self._lines: Final[dict[Bucket, _Line]] = {}
+
+    async def answer(self, intercepted: Intercepted, broker: Broker) -> Reply:
+        """Return the broker's response. Raises ProtocolError if the request does not parse, RelayError if the
+        broker's response does not.
+        """
+        HEARTBEAT.check_version(intercepted.header.api_version)
+        who = intercepted.exchange.client
+        if self._bucket(who) is None:
+            return Reply(frame([await broker.ask(frame([intercepted.frame]))]))
+        yielder = Yielder(client_key(who))
+        heartbeat = await read_heartbeat(intercepted.header, intercepted.frame, yielder)
+        creation = _Creation(self._costs(broker.cluster_id), intercepted, broker, heartbeat.group_id, yielder)
+        group = (broker.cluster_id, heartbeat.group_id)
+        if heartbeat.topology is None and group in self._complete:
+            status = await creation.forward()
+            if status.creates:
+                await creation.look(await creation.described())
+                self._charge(group, creation.missing, who)
+        else:
+            topology = heartbeat.topology
+            if topology is None:
+                topology = await creation.described()
+            status = await self._forward(group, creation, topology, who)
+        self._note(group, status)
+        return Reply(frame([creation.response]))
+
+    async def _forward(
+        self, group: Group, creation: "_Creation", topology: list[Subtopology], who: Identity
+    ) -> HeartbeatStatus:
+        """Forward a heartbeat of a group with this topology. If it may create topics that have not been
+        charged, it waits for the quota.
+        """
+        await creation.look(topology)
+        bucket = self._bucket(who)
+        if bucket is None or not self._lacks(group, creation.missing):
+            return await self._forward_now(group, creation, topology, who)
+        async with self._line(bucket):
+            await self._wait(who)
+            await creation.look(topology)
+            return await self._forward_now(group, creation, topology, who)
+
+    def _lacks(self, group: Group, missing: dict[str, int]) -> bool:
+        """Whether any topic is missing that has not been charged."""
+        pending = self._pending.get(group)
+        charged = {} if pending is None else pending.topics
+        return any(permits > charged.get(name, 0) for name, permits in missing.items())
+
+    async def _forward_now(
+        self, group: Group, creation: "_Creation", topology: list[Subtopology], who: Identity
+    ) -> HeartbeatStatus:
+        """Forward a heartbeat. It is charged before, because its client may close the connection."""
+        earlier = self._pending.get(group)
+        charged = self._charge(group, creation.missing, who)
+        status = await creation.forward()
+        if status.creates:
+            self._charge(group, creation.missing, who)  # another heartbeat may have given the tokens back
+            pending = self._pending.get(group)
+            if pending is not None:
+                pending.begun = True
+        elif charged > 0:
+            await creation.look(topology)  # an earlier heartbeat may have created them meanwhile
+            self._give_back(group, charged, creation.missing, earlier)
+        return status
+
+    def _bucket(self, who: Identity) -> Bucket | None:
+        return self._quota.bucket(who, self._time())
+
+    @asynccontextmanager
+    async def _line(self, bucket: Bucket) -> AsyncIterator[None]:
+        """Wait for the other heartbeats with the same quota."""
+        line = self._lines.setdefault(bucket, _Line())
+        line.length += 1
+        try:
+            async with line.lock:
+                yield
+        finally:
+            line.length -= 1
+            if line.length == 0:
+                del self._lines[bucket]
+
+    async def _wait(self, who: Identity) -> None:
+        """Wait until the tokens are not below zero."""
+        while True:
+            bucket = self._bucket(who)
+            seconds = 0.0 if bucket is None or bucket.observed else bucket.wait(self._time())
+            if seconds <= 0.0:
+                return
+            await self._sleep(min(max(seconds, 0.001), LONGEST_SLEEP))
+
+    def _charge(self, group: Group, missing: dict[str, int], who: Identity) -> int:
+        """Charge the topics that a heartbeat creates, less what has been charged for those of them that an
+        earlier one should have created; return how many tokens are taken.
+        """
+        now = self._time()
+        bucket = self._bucket(who)
+        earlier = self._pending.pop(group, None)
+        if earlier is not None and earlier.bucket is not bucket:
+            self._quota.give_back(earlier.bucket, earlier.of(missing), now)
+            earlier = None
+        if bucket is None or not missing:
+            return 0
+        permits = min(sum(missing.values()), MOST_PARTITIONS)
+        more = permits - (0 if earlier is None else earlier.of(missing))
+        if more > 0:
+            self._quota.charge_permissive(bucket, more, now, who, STREAMS_GROUP_HEARTBEAT)
+        elif more < 0:
+            self._quota.give_back(bucket, -more, now)
+        self._pending[group] = _Pending(bucket, missing, permits, earlier is not None and earlier.begun)
+        if len(self._pending) > GROUPS_AT_MOST:
+            del self._pending[next(iter(self._pending))]
+        return more
+
+    def _give_back(
+        self, group: Group, charged: int, missing: dict[str, int], earlier: "_Pending | None"
+    ) -> None:
+        """Give back what a heartbeat has been charged for topics that are still missing, unless another one
+        makes the broker create them. `earlier`: what had been charged before.
+        """
+        pending = self._pending.pop(group, None)
+        if pending is not None and pending.begun:
+            self._pending[group] = pending
+        elif pending is not None:
+            self._quota.give_back(pending.bucket, min(charged, pending.of(missing)), self._time())
+            if earlier is not None:
+                self._pending[group] = earlier
+
+    def _note(self, group: Group, status: HeartbeatStatus) -> None:
+        """Note whether the group lacks topics."""
+        if not status.complete:
+            self._complete.pop(group, None)
+            return
+        self._pending.pop(group, None)
+        self._complete[group] = None
+        if len(self._complete) > GROUPS_AT_MOST:
+            del self._complete[next(iter(self._complete))]
+
+
+class _Line:
+    """The heartbeats with one quota, of which one is forwarded at a time."""
+
+    def __init__(self) -> None:
+        self.lock: Final = asyncio.Lock()
+        self.length = 0
+
+
+class _Pending:
+    """What has been charged for topics that may not exist yet."""
+
+    def __init__(self, bucket: Bucket, topics: dict[str, int], permits: int, begun: bool) -> None:
+        self.begun = begun
+        """Whether the broker has begun to create topics of the group since it lacks some."""
+        self.bucket: Final = bucket
+        self.topics: Final = topics
+        """The permits of each topic."""
+        self._permits: Final = permits
+
+    def of(self, topics: dict[str, int]) -> int:
+        """What has been charged for these topics."""
+        return min(sum(permits for name, permits in self.topics.items() if name in topics), self._permits)
+
+
+class _Creation:
+    """The topics that one heartbeat may create."""
+
+    def __init__(
+        self, costs: PermitCosts, intercepted: Intercepted, broker: Broker, group_id: str, yielder: Yielder
+    ) -> None:
+        self.response = b""
+        """The response to the heartbeat, header and body, after forward()."""
+        self.missing: dict[str, int] = {}
+        """After look(): the internal topics that do not exist, with the permits that each costs."""
+        self._yielder: Final = yielder
+        self._costs: Final = costs
+        self._intercepted: Final = intercepted
+        self._broker: Final = broker
+        self._group_id: Final = group_id
+
+    async def described(self) -> list[Subtopology]:
+        """Request the group's topology."""
+        payload = await self._broker.ask(describe_request(self._intercepted.header, self._group_id))
+        try:
+            return await read_described_topology(payload, self._yielder)
+        except ProtocolError as error:
+            raise _unreadable("StreamsGroupDescribe", error) from error
+
+    async def look(self, topology: list[Subtopology]) -> None:
+        """Request which topics exist. If the broker cannot be asked, none is missing."""
+        names: dict[TopicKey, None] = {}
+        for one in topology:
+            names.update(dict.fromkeys([*one.sources, *one.changelogs, *one.repartitions]))
+            await self._yielder.step()
+        found = await self._costs.found(self._broker.counts, self._broker.node_id, [*names]) if names else {}
+        self.missing = {} if found is None else await _missing(topology, found, self._yielder)
+
+    async def forward(self) -> HeartbeatStatus:
+        """Forward the heartbeat, and keep the response."""
+        self.response = await self._broker.ask(frame([self._intercepted.frame]))
+        try:
+            return read_heartbeat_status(self.response)
+        except ProtocolError as error:
+            raise _unreadable("StreamsGroupHeartbeat", error) from error
+
+
+async def _missing(
+    topology: list[Subtopology], found: Mapping[TopicKey, Partitions], yielder: Yielder
+) -> dict[str, int]:
+    """Return the internal topics that are not among the found ones, with their partitions, at least 1. Where
+    these depend on other subtopologies, they are the most that any topic has.
+    """
+    counts = {name: partitions.count for name, partitions in found.items()}
+    most = 1
+    for one in topology:
+        known = [counts.get(name, 0) for name in one.sources]
+        most = max(most, *known, *one.repartitions.values())
+        await yielder.step()
+    missing: dict[str, int] = {}
+    for one in topology:
+        sources = {name: counts.get(name, 0) for name in one.sources}
+        sources |= {name: counts.get(name) or own or most for name, own in one.repartitions.items()}
+        topics = {**dict.fromkeys(one.changelogs, max(sources.values(), default=1)), **sources}
+        for name in (*one.changelogs, *one.repartitions):
+            if name not in counts:
+                missing[name] = min(max(topics[name], 1), MOST_PARTITIONS)
+        await yielder.step()
+    return missing
+
+
+def _unreadable(what: str, error: ProtocolError) -> RelayError:
+    return RelayError(BROKER_PROTOCOL_ERROR, f"the response to {what} does not parse: {error}")
