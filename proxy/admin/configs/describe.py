@@ -30,8 +30,14 @@ from proxy.quota.identity import client_key
 from proxy.quota.limits.resources import STRING
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
-from proxy.wire.errors import ProtocolError
+from proxy.wire.errors import Malformed, ProtocolError
 
+RESOURCES_AT_A_TIME: Final = 100
+"""Resources in one request to the broker. The configs of a topic have up to 15 KB, with their documentation:
+a broker would need gigabytes for the response to a request of a megabyte.
+"""
+MAX_RESPONSE_BYTES: Final = 64 << 20
+"""The most bytes of configs in one response, which the proxy has in memory several times."""
 LAYERS_HELP: Final = "The quotas of all topics and brokers, and whether the file or a tool has set them."
 
 
@@ -85,16 +91,32 @@ class DescribeConfigs:
 async def _described_by_broker(
     request: DescribeRequest, broker: Broker, yielder: Yielder
 ) -> tuple[list[DescribeResult], int]:
-    """Forward the request without the topic `<default>`; return the results, and throttle_time_ms."""
+    """Forward the request without the topic `<default>`, in parts; return the results, and throttle_time_ms.
+
+    Raises Malformed if the responses have too many bytes.
+    """
     forwarded = [resource for resource in request.resources if resource.key != DEFAULT_TOPIC]
     if request.resources and not forwarded:
         return [], 0
-    payload = await broker.ask(request.frame(forwarded))
-    try:
-        return await read_describe_response(request, payload, yielder)
-    except ProtocolError as error:
-        what = f"the response to DescribeConfigs v{request.version} does not parse: {error}"
-        raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
+    results: list[DescribeResult] = []
+    throttle_time_ms = 0
+    size = 0
+    for start in range(0, max(len(forwarded), 1), RESOURCES_AT_A_TIME):
+        payload = await broker.ask(request.frame(forwarded[start : start + RESOURCES_AT_A_TIME]))
+        size += len(payload)
+        if size > MAX_RESPONSE_BYTES:
+            raise Malformed(
+                f"a request describes {len(forwarded)} resources, and the configs of {len(results)} have "
+                f"{size} bytes; the proxy takes {MAX_RESPONSE_BYTES} at most"
+            )
+        try:
+            described, throttled_ms = await read_describe_response(request, payload, yielder)
+        except ProtocolError as error:
+            what = f"the response to DescribeConfigs v{request.version} does not parse: {error}"
+            raise RelayError(BROKER_PROTOCOL_ERROR, what) from error
+        results += described
+        throttle_time_ms = max(throttle_time_ms, throttled_ms)
+    return results, throttle_time_ms
 
 
 async def _default_topic(request: DescribeRequest, rights: Rights) -> DescribeResult:

@@ -3,7 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.configs.describe import DescribeConfigs
+from proxy.admin.configs import describe
+from proxy.admin.configs.describe import RESOURCES_AT_A_TIME, DescribeConfigs
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.config_resources import LAYERS
 from proxy.admin.yielder import STEPS
@@ -35,6 +36,7 @@ from tests.support.messages.configs import (
     DESCRIBE,
     SET,
     TOPIC,
+    Resource,
     Shown,
     describe_request,
     described,
@@ -164,6 +166,28 @@ async def test_each_step_of_very_many_resources_gives_way() -> None:
     async with counted_turns() as turns:
         await kit.describe(describe_request([(resource, None) for resource in unknown]))
     assert turns.count >= 4 * 4
+
+
+def many(number: int) -> list[Resource]:
+    return [(TOPIC, f"topic-{place}") for place in range(number)]
+
+
+async def test_very_many_resources_are_forwarded_in_parts() -> None:
+    kit = Kit()
+    resources = many(2 * RESOURCES_AT_A_TIME + 50)
+    response = await kit.describe(describe_request([(resource, None) for resource in resources]))
+    assert list(described(response)) == resources
+    asked = [len(request.resources) for request in kit.broker.asked]
+    assert asked == [RESOURCES_AT_A_TIME, RESOURCES_AT_A_TIME, 50]
+
+
+async def test_configs_beyond_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describe, "MAX_RESPONSE_BYTES", 100_000)
+    kit = Kit()
+    resources = many(20 * RESOURCES_AT_A_TIME)
+    with pytest.raises(Malformed, match=f"{len(resources)} resources.*100000"):
+        await kit.describe(describe_request([(resource, None) for resource in resources]))
+    assert len(kit.broker.asked) < 20  # no more than that has been requested
 
 
 async def test_malformed_request_and_response() -> None:
