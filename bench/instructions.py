@@ -39,10 +39,12 @@ COUNTED: Final = "uv__stream_io"
 """libuv's function for the events of a socket. What the proxy does at intervals is not in it: under
 callgrind, which makes everything fifty times slower, that would be more than the requests.
 """
-WARM_UP: Final = 50
-"""Requests before the first one that counts, without callgrind, and as many with it."""
 REQUESTS: Final = 500
-"""Requests that count."""
+"""Requests that count, unless they are large."""
+WARM_UP_PART: Final = 10
+"""The requests before the first one that counts, without callgrind, and as many with it, are those that count
+divided by this.
+"""
 START_SECONDS: Final = 300.0
 """The timeout of the proxy's start, which is slow under valgrind."""
 DUMP_SECONDS: Final = 30.0
@@ -58,6 +60,7 @@ class Case:
     size: int
     partitions: int
     tls: bool = False
+    requests: int = REQUESTS
 
 
 CASES: Final = (
@@ -67,6 +70,7 @@ CASES: Final = (
     Case("fetch_24", "fetch", 900, 24),
     Case("fetch_1mb", "fetch", 1_000_000, 1),
     Case("produce_tls", "produce", 120, 1, tls=True),
+    Case("fetch_tls", "fetch", 1_000_000, 1, tls=True, requests=50),
 )
 ENFORCED: Final = ("nothing", "client", "all")
 
@@ -121,21 +125,24 @@ def measure(case: Case, port: int, pid: int, *, folder: Path, keep: Path, dump: 
     """Return the instructions per request, of which `depth` are in flight; `dump` is the number of the
     process's dumps before.
     """
-    load = Load(case.kind, case.size, case.partitions, 1, depth, 0.0, REQUESTS, quota_proxy.TENANT, TENANTS)
+    load = Load(
+        case.kind, case.size, case.partitions, 1, depth, 0.0, case.requests, quota_proxy.TENANT, TENANTS
+    )
+    warm_up = case.requests // WARM_UP_PART
     poller = Poller()
     schedule = Schedule(poller)
     tls_ca = str(make_certificate(folder).certificate) if case.tls else None
     sock = connect(f"{HOST}:{port}", tls_ca)
     client = Client(sock, load.frames(0), poller, bytearray(BUFFER_SIZE), schedule.on_response)
-    schedule.closed_loop([client], WARM_UP, depth)
+    schedule.closed_loop([client], warm_up, depth)
     control(pid, "--instr=on")
-    schedule.closed_loop([client], WARM_UP, depth)
+    schedule.closed_loop([client], warm_up, depth)
     control(pid, "--zero")
-    schedule.closed_loop([client], REQUESTS, depth)
+    schedule.closed_loop([client], case.requests, depth)
     control(pid, "--dump")
     control(pid, "--instr=off")
     client.close()
-    return total(Path(f"{keep}.{dump + 1}")) / REQUESTS
+    return total(Path(f"{keep}.{dump + 1}")) / case.requests
 
 
 def run(cases: list[Case], enforced: str, checkout: Path, keep: Path | None, depth: int) -> dict[str, float]:
