@@ -12,7 +12,15 @@ import pytest
 from proxy.relay.read_turns import FRAMES, FREE_FRAMES
 from proxy.security.settings import Tls
 from proxy.security.tls import server_tls
-from proxy.security.tls_reader import EMPTY_AT_MOST, EMPTY_COST, HANDSHAKE_RECORDS
+from proxy.security.tls_reader import (
+    EMPTY_AT_MOST,
+    EMPTY_COST,
+    HANDSHAKE_RECORDS,
+    HEADER_BYTES,
+    RECORD_AT_MOST,
+    SMALL_BYTES,
+    TlsReader,
+)
 from tests.support.process.certificates import Authority
 from tests.support.process.tls_records import HostileClient
 from tests.support.waiting import reached
@@ -56,6 +64,37 @@ class Meeting:
                     return found + b"<end>"
                 found += chunk
         return found
+
+
+class Unencrypted:
+    """A reader with, in place of OpenSSL, records whose content is their data; without content they have
+    none.
+    """
+
+    def __init__(self) -> None:
+        self.incoming = ssl.MemoryBIO()
+        self._records = ssl.MemoryBIO()
+        self.reader = TlsReader(self.incoming, self._records, self._read, int)
+        self.sizes: list[int] = []
+        """The bytes that each call has written to OpenSSL's buffer."""
+        self._left = 0
+
+    def send(self, contents: list[bytes]) -> None:
+        for each in contents:
+            self.incoming.write(b"\x17\x03\x03" + len(each).to_bytes(2, "big") + each)
+
+    def _read(self, size: int) -> bytes:
+        if self._records.pending > self._left:
+            self.sizes.append(self._records.pending - self._left)
+        content = b""
+        while self._records.pending and not content:
+            length = int.from_bytes(self._records.read(HEADER_BYTES)[3:], "big")
+            content = self._records.read(length) if length > 0 else b""
+        self._left = self._records.pending
+        if not content:
+            raise ssl.SSLWantReadError
+        assert len(content) <= size, "a part of a record would wait in OpenSSL"
+        return content
 
 
 @pytest.fixture
@@ -104,6 +143,36 @@ def test_a_flood_of_key_updates_is_not_read_to_its_end(both: Meeting, between: b
     both.send(both.client.record(b"more"))
     assert both.read() == b""
     assert both.incoming.pending == 0, "what is not read is dropped"
+
+
+def test_small_records_of_a_read_are_passed_to_openssl_at_once() -> None:
+    records = Unencrypted()
+    records.send([b"one", b"two", b"", b"three"])
+    assert records.reader.read(ALL) == b"onetwothree"
+    assert records.sizes == [11 + 4 * HEADER_BYTES]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_openssl_gets_at_most_the_bytes_of_a_record_at_once(seed: int) -> None:
+    """Its buffer keeps its size, and there may be many connections."""
+    chance = random.Random(seed)
+    sizes = [1, SMALL_BYTES, 16384] + [2000] * 30
+    contents = [chance.randbytes(chance.choice(sizes)) for _ in range(100)]
+    records = Unencrypted()
+    records.send(contents)
+    assert records.reader.read(1 << 20) == b"".join(contents)
+    assert len(records.sizes) < 50, "several small ones at once"
+    assert max(records.sizes) <= RECORD_AT_MOST
+
+
+@pytest.mark.parametrize("before", [0, 40])
+def test_openssl_gets_one_record_without_data_too_many(before: int) -> None:
+    records = Unencrypted()
+    records.send([b"x"] * before + [b""] * 200)
+    with pytest.raises(ssl.SSLError, match="without data"):
+        records.reader.read(ALL)
+    most = EMPTY_AT_MOST // EMPTY_COST + 1
+    assert sum(records.sizes) <= before * (HEADER_BYTES + 1) + most * HEADER_BYTES
 
 
 def test_a_few_in_an_hour_are_nothing(both: Meeting) -> None:
@@ -189,6 +258,12 @@ async def test_large_records_have_no_turns(both: Meeting) -> None:
     sent = [bytes([number]) * 4096 for number in range(200)]
     both.send(b"".join(both.client.record(each) for each in sent))
     assert len(both.read(1 << 20)) == 200 * 4096
+
+
+async def test_small_records_between_large_ones_have_turns(both: Meeting) -> None:
+    both.server.reader.share_turns(asyncio.get_running_loop(), resume=list, reject=list, closing=bool)
+    both.send(b"".join(both.client.record(bytes(1)) + both.client.record(bytes(4096)) for _ in range(200)))
+    assert len(both.read(1 << 20)) == (FREE_FRAMES + FRAMES) * (1 + 4096)
 
 
 async def test_a_flood_is_reported_outside_of_the_read(both: Meeting) -> None:
