@@ -25,6 +25,7 @@ def test_without_kinds_there_is_nothing_to_configure() -> None:
 
 
 def test_configs_left_to_brokers_are_not_quotas() -> None:
-    rules = ConfigRules([KIND], left_to_brokers=frozenset(["q"]), forwarded=frozenset(["p"]))
-    assert "q" not in rules.keys(TOPIC)
-    assert (rules.left_to_brokers, rules.forwarded) == (frozenset(["q"]), frozenset(["p"]))
+    left = frozenset(["producer.byte.rate"])
+    rules = ConfigRules([KIND], left_to_brokers=left, forwarded=frozenset(["p"]))
+    assert RULES.keys(TOPIC).keys() - rules.keys(TOPIC).keys() == left
+    assert (rules.left_to_brokers, rules.forwarded) == (left, frozenset(["p"]))

@@ -411,3 +411,23 @@ def test_forgotten_tokens_are_all_there_again() -> None:
     used.configure(2000.0, PACE, 10.0)
     assert used.tokens is not None
     assert used.tokens.measure(10.0) == 2000.0
+
+
+def test_connections_that_share_a_debt_wait_until_each_has_paid_its_part() -> None:
+    used = bucket()
+    one, other = (Identity("u", "c", "127.0.0.1") for _ in range(2))
+    assert used.waiting(10.0) == 0
+    used.record(1200, 10.0, one)
+    used.record(600, 10.0, other)
+    assert used.waiting(10.0) == 2
+    assert used.waiting(10.5) == 1, "one owes 200, the other 600, and each has got 250"
+    assert used.waiting(10.9) == 0
+
+
+def test_a_debt_without_connections_is_one_that_waits() -> None:
+    used = bucket()
+    used.record(1800, 10.0)
+    assert used.waiting(10.5) == 1
+    assert used.waiting(10.9) == 0
+    used.waiters = 7
+    assert used.waiting(10.9) == 7

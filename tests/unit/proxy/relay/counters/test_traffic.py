@@ -1,5 +1,5 @@
 from proxy.quota.usage import API_KEYS, REST
-from proxy.relay.counters.traffic import MAX_CLIENTS, MAX_PARTITIONS, Bytes, Traffic
+from proxy.relay.counters.traffic import MAX_CLIENTS, MAX_FAILED_LOGINS, MAX_PARTITIONS, Bytes, Traffic
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
 
@@ -116,3 +116,14 @@ def test_a_name_that_no_topic_can_have_is_counted_with_the_rest() -> None:
 def test_whether_partitions_are_counted_is_said_once() -> None:
     assert Traffic(topic_partitions=True).topic_partitions
     assert not Traffic().topic_partitions
+
+
+def test_failed_logins_are_counted_by_address_and_those_beyond_the_maximum_by_mechanism() -> None:
+    traffic = Traffic()
+    for number in range(MAX_FAILED_LOGINS + 2):
+        traffic.count_failed_login("PLAIN", str(number))
+    traffic.count_failed_login("PLAIN", "0")
+    traffic.count_failed_login("other", "0")
+    counts = traffic.failed_logins
+    assert (counts["PLAIN", "0"], counts["PLAIN", REST], counts["other", REST]) == (2, 2, 1)
+    assert len(counts) == MAX_FAILED_LOGINS + 2

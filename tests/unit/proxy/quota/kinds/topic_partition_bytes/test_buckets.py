@@ -98,6 +98,7 @@ def test_too_many_partitions_share_one_bucket() -> None:
         made.find("orders", partition, 0.0)
     one = present(made.find("made-up", 0, 0.0))
     assert one is made.find("orders", -5, 0.0)
+    assert one is made.used("orders", -5), "what was charged to it can be given back"
     assert (one.bucket.topic, one.bucket.limit) == (REST, 50)
     made.configure(ORDERS, RULE, 0.0)
     assert one.bucket.limit == 1000

@@ -5,7 +5,7 @@ import pytest
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes import sourced_partitions
 from proxy.quota.kinds.topic_partition_bytes.sourced_partitions import SourcedPartitions
-from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.wire.cursor import NO_ID
@@ -113,3 +113,12 @@ def test_a_new_bucket_begins_with_its_part_of_a_shared_limit() -> None:
     made.first_parts = a_quarter()
     bucket = present(made.find(item(), WHO, 0.0))
     assert (bucket.limit, bucket.whole_limit) == (250.0, 1000.0)
+
+
+def test_a_new_rule_reaches_every_bucket() -> None:
+    source = Rules()
+    made = partitions(source)
+    bucket = present(made.find(item(), WHO, 0.0))
+    made.configure(source, RateRule(burst_seconds=1.0, mode=OBSERVE), 0.0)
+    assert bucket.observed
+    assert made.find(item(), WHO, 0.0) is bucket
