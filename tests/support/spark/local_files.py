@@ -20,4 +20,8 @@ def settings() -> Mapping[str, str]:
     if not compiles():
         return {}
     classes = compiled_source(_SOURCE, _JARS, java.find())
-    return {"spark.driver.extraClassPath": str(classes), "spark.hadoop.fs.file.impl": _SOURCE.stem}
+    return {
+        "spark.driver.extraClassPath": str(classes),
+        "spark.hadoop.fs.file.impl": _SOURCE.stem,
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": f"{_SOURCE.stem}$Context",
+    }
