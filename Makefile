@@ -72,7 +72,8 @@ test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
 test: $(INSTALLED) kafka copy-sources ## Run every check and every test
 	@failed=0; \
 	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
-	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests" --jobs=4 --output-sync=target --keep-going \
+	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests tests/pipeline -m 'not shared'" PIPELINE=shared \
+		--jobs=4 --output-sync=target --keep-going \
 		integration-untimed pipeline-copy test-copy fuzz-briefly test-compiled lint || failed=1; \
 	$(MAKE) --no-print-directory integration-timed || failed=1; \
 	exit $$failed
@@ -117,9 +118,11 @@ test-compiled: rings ## Run those tests that exercise the rings on the compiled 
 
 test-pipeline: kafka copy-sources pipeline-copy ## Run the pipeline's tests, on Spark
 
+# Where PIPELINE is `shared`, only those that take the Spark session or the Kafka that the tests share; test-copy runs the
+# rest, which take a tenth of the time.
 pipeline-copy: PRIORITY := $(LONGEST)
 pipeline-copy: kafka spark
-	$(IN_COPY) pytest tests/pipeline -m "not timed"
+	$(IN_COPY) pytest tests/pipeline -m "not timed$(PIPELINE:%= and %)"
 
 integration: integration-untimed integration-timed ## Run the tests on a real Kafka
 

@@ -34,13 +34,20 @@ QUICK: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+SHARED: Final = {"spark", "kafka"}
+"""The fixtures that take long to start: the tests that take one run in one process."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Ignore unclosed sockets: py4j leaves them to the garbage collector."""
+    """Mark the tests that take what the tests share.
+
+    Ignore unclosed sockets: py4j leaves them to the garbage collector.
+    """
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+            if isinstance(item, pytest.Function) and not SHARED.isdisjoint(item.fixturenames):
+                item.add_marker(pytest.mark.shared)
 
 
 def start_spark(settings: Mapping[str, str] | None = None) -> SparkSession:

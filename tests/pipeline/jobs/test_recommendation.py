@@ -86,7 +86,7 @@ def test_a_recommendation_is_a_file(spark: SparkSession, tmp_path: Path) -> None
     assert len(read_rows(tmp_path / "out/quarantine")) == 1
 
 
-def test_quotas_of_one_cluster_come_from_its_events(tmp_path: Path) -> None:
+def test_quotas_of_one_cluster_come_from_its_events(spark: SparkSession, tmp_path: Path) -> None:
     """A tenant of two clusters. The server of --bootstrap is of one cluster, so the user has to choose it."""
     sizes = {"east": 10 * MB, "west": 30 * MB}
     events = [make_event(cluster=cluster, bytes_in=size) for cluster, size in sizes.items()]
