@@ -69,7 +69,7 @@ demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it 
 # What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it.
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
-test: $(INSTALLED) kafka copy-sources ## Run every check and every test
+test: $(INSTALLED) copy-sources ## Run every check and every test
 	@failed=0; \
 	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
 	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests tests/pipeline -m 'not shared'" PIPELINE=shared \
