@@ -22,7 +22,18 @@ _NOTHING: Final = 0.001
 class _Known:
     """What is known of a bucket as of the last look at it."""
 
-    __slots__ = ("average", "idle", "key", "looked_at", "paid", "throttled", "used", "waiting")
+    __slots__ = (
+        "_muted",
+        "average",
+        "idle",
+        "key",
+        "looked_at",
+        "paid",
+        "throttle_seconds",
+        "throttled",
+        "used",
+        "waiting",
+    )
 
     def __init__(self, key: str, paid: float, now: float) -> None:
         self.key: Final = key
@@ -34,11 +45,26 @@ class _Known:
         """Whether it had no use and no waiting connection, and the others know that."""
         self.throttled = 0
         """Bucket.throttled_requests."""
+        self.throttle_seconds = 0.0
+        """Bucket.throttle_seconds."""
+        self._muted = 0.0
+        """The connections that wait, averaged over AVERAGE_SECONDS."""
         self.waiting: WaitingConnections | None = None
         """None before any connection waited."""
         self.looked_at = now
         self.average = 0.0
         """The use per second, averaged over AVERAGE_SECONDS, as of the last look."""
+
+    def muted(self, bucket: Bucket, now: float) -> int:
+        """How many connections wait on average, at least 1: the seconds of all waits that began in a second.
+        To be called before use().
+        """
+        elapsed = max(now - self.looked_at, 0.0)
+        seconds = max(bucket.throttle_seconds - self.throttle_seconds, 0.0)
+        self._muted *= math.exp(-elapsed / AVERAGE_SECONDS)
+        self._muted += seconds / (AVERAGE_SECONDS + elapsed)
+        self.throttle_seconds = bucket.throttle_seconds
+        return max(int(self._muted + 0.5), 1)
 
     def use(self, used: float, began: float, now: float) -> float:
         """Take a use since the last look, or since `began` if there was none before; return the rate."""
@@ -114,6 +140,7 @@ class LocalUses:
         if entry is None:
             entry = _Known(bucket_key(node_id, bucket), paid, now)
             entry.throttled = bucket.throttled_requests
+            entry.throttle_seconds = bucket.throttle_seconds
             before = 0.0
         else:
             before = entry.paid
@@ -122,6 +149,10 @@ class LocalUses:
             # A short wait has begun and ended since the last look.
             waiting = 1
         entry.throttled = bucket.throttled_requests
+        if bucket.rule.max_throttle_seconds <= AVERAGE_SECONDS:
+            # The waits are not divided among the connections, so the bucket does not know how many wait.
+            muted = entry.muted(bucket, now)
+            waiting = muted if waiting > 0 else 0
         waiting = entry.wait(waiting, now)
         # An idle bucket was not looked at in the last pass, but then it had no use.
         used = max(paid - entry.paid, 0.0)

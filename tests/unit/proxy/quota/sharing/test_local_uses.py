@@ -245,3 +245,19 @@ def test_with_kafkas_window_a_bucket_is_closed_while_others_have_used_the_limit(
     assert paced.wait(2.0) == 0.0
     assert 10.0 < windowed.wait(2.0) <= RateRule().window.total_seconds, "at most for a window"
     assert windowed.wait(30.0) == 0.0
+
+
+def test_of_a_bucket_that_does_not_divide_waits_the_mean_number_of_connections_counts() -> None:
+    """Four connections wait for a second, again and again. No wait of request time is longer."""
+    rule = RateRule(burst_seconds=1.0, max_throttle_seconds=1.0, max_debt_seconds=11.0)
+    uses, ours, sharing = LocalUses(), bucket(rule=rule), two_processes()
+    ours.count_throttle(3600.0, 3600, 9.0)
+    counts = []
+    for fifth in range(100):
+        now = 10.0 + fifth / 5
+        if fifth % 5 == 0:
+            for _ in range(4):
+                ours.count_throttle(ours.record(200.0, now), 1, now + 1.0)
+        counts += [use.waiting for use in look(uses, [ours], now + 0.1, sharing)]
+    assert counts[0] == 1
+    assert set(counts[70:]) <= {4, 5}
