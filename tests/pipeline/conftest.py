@@ -20,6 +20,8 @@ from tests.support.spark import local_files
 JVM_FLAGS: Final = (
     # As for Kafka's tools: a compiler and a collector that cost little. G1's barriers and threads do not pay.
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData "
+    # Java collects the whole heap each time that the loaded classes outgrow a limit, which begins at 21 MB.
+    "-XX:MetaspaceSize=256m "
     # Spark's jars are those that everybody runs; to verify their classes takes seconds.
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
