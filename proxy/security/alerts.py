@@ -9,7 +9,7 @@ import socket
 import ssl
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Final
+from typing import Final, Protocol
 
 from proxy.security.tls_calls import call_directly
 from proxy.security.tls_reader import TlsReader
@@ -21,12 +21,26 @@ _CHUNK: Final = 1 << 14
 """Bytes that are read and discarded at once."""
 
 
+class Turn(Protocol):
+    """Whose turn it is to take a step of a handshake."""
+
+    def has_come(self) -> bool:
+        """Whether the messages that have arrived may be read now. If not, the turn is asked for, and the
+        event loop continues the handshake when it comes.
+        """
+
+
 class Handshake:
     """The handshake of one connection. Create it in the task that asks the event loop for the handshake."""
 
-    def __init__(self, client: socket.socket) -> None:
-        """`client` is the socket of the connection. It is duplicated, since the event loop may close it."""
+    def __init__(self, client: socket.socket, received: bytes = b"", turn: Turn | None = None) -> None:
+        """`client` is the socket of the connection. It is duplicated, since the event loop may close it.
+        `received`: what the client has sent so far. `turn` says when the client's messages are read; None if
+        they are read as they arrive.
+        """
         self._client: Final = client.dup()
+        self.received: Final = received
+        self.turn: Final = turn
         self.alert = b""
         """The TLS record with the alert, if the handshake failed; otherwise empty."""
         _current.set(self)
@@ -70,13 +84,15 @@ class ServerConnection(ssl.SSLObject):
         self.reader.end_handshake()
 
     def _read_handshake(self) -> None:
+        turn = None if self.handshake is None else self.handshake.turn
         while True:
             try:
                 super().do_handshake()
                 return
             except ssl.SSLWantReadError:
-                if not self.reader.next_of_handshake():
+                if not self.reader.has_record() or (turn is not None and not turn.has_come()):
                     raise
+                self.reader.next_of_handshake()
 
 
 class ServerContext(ssl.SSLContext):
@@ -95,8 +111,10 @@ class ServerContext(ssl.SSLContext):
         records = ssl.MemoryBIO()
         connection = call_directly(super().wrap_bio(records, outgoing, server_side, server_hostname, session))
         assert isinstance(connection, ServerConnection)
-        connection.reader = TlsReader(incoming, records, connection.read, connection.pending)
+        handshake = _current.get(None)
+        received = b"" if handshake is None else handshake.received
+        connection.reader = TlsReader(incoming, records, connection.read, connection.pending, received)
         connection.read = connection.reader.read  # type: ignore[method-assign,assignment]
         connection.outgoing = outgoing
-        connection.handshake = _current.get(None)
+        connection.handshake = handshake
         return connection

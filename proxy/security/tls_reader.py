@@ -45,9 +45,10 @@ class TlsReader:
         records: ssl.MemoryBIO,
         read: Callable[[int], bytes],
         pending: Callable[[], int],
+        received: bytes = b"",
     ) -> None:
         """`incoming` is the event loop's buffer of received bytes; `records` is OpenSSL's. `read` and
-        `pending` are OpenSSL's functions.
+        `pending` are OpenSSL's functions. `received`: what the client has sent before.
         """
         self._incoming: Final = incoming
         self._take_incoming: Final[Callable[[], bytes]] = incoming.read
@@ -55,8 +56,8 @@ class TlsReader:
         self._pass_on: Final[Callable[[Any], int]] = records.write
         self._read: Final = read
         self._pending: Final = pending
-        self._cut = b""
-        """The beginning of a record that has not arrived whole."""
+        self._cut = received
+        """What OpenSSL has not got yet: usually the beginning of a record."""
         self._end_kept = False
         """Whether the first byte that waits is that of keep_end()."""
         self._now = NOT_READ
@@ -97,21 +98,21 @@ class TlsReader:
 
     # The handshake
 
-    def next_of_handshake(self) -> bool:
-        """Pass the next record of a handshake to OpenSSL. Return whether there is one. Raises SSLError if
-        there are too many.
+    def has_record(self) -> bool:
+        """Whether the next record of a handshake has arrived."""
+        self._cut = self._received()
+        return record_size(self._cut, 0) > 0
+
+    def next_of_handshake(self) -> None:
+        """Pass the next record of a handshake to OpenSSL; only if has_record(). Raises SSLError if there
+        are too many.
         """
-        data = self._received()
-        size = _record_size(data, 0)
-        if size == 0:
-            self._cut = data
-            return False
         self._handshake_records += 1
         if self._handshake_records > HANDSHAKE_RECORDS:
             raise ssl.SSLError(1, f"more than {HANDSHAKE_RECORDS} records in a handshake")
-        self._pass_on(data[:size])
-        self._cut = data[size:]
-        return True
+        size = record_size(self._cut, 0)
+        self._pass_on(self._cut[:size])
+        self._cut = self._cut[size:]
 
     def end_handshake(self) -> None:
         """Leave what follows the handshake to read()."""
@@ -150,7 +151,7 @@ class TlsReader:
         length: native = len(data)
         if length == 0 or self._ended:
             return b"" if self._ended else self._read(size)
-        if length > size or length != _record_size(data, 0):
+        if length > size or length != record_size(data, 0):
             return self._read_several(data, size)
         chunk = self._read_record(data, length)  # nearly always: one whole record
         if chunk is None:
@@ -315,7 +316,7 @@ class TlsReader:
         self._loop.call_soon(self._reject, what)
 
 
-def _record_size(data: bytes, at: native) -> native:
+def record_size(data: bytes, at: native) -> native:
     """The size of the record that begins at `at`; 0 if it is not whole. If the header states more than a
     record may have, all bytes count as the record, because OpenSSL rejects it.
     """
@@ -341,7 +342,7 @@ def _next_run(data: bytes, at: native, room: native, most: native) -> tuple[nati
     largest: native = 0
     fits = room if room < RECORD_AT_MOST else RECORD_AT_MOST
     while count < most:
-        record = _record_size(data, at + length)
+        record = record_size(data, at + length)
         if record == 0 or (count > 0 and (record >= SMALL_BYTES or length + record > fits)):
             break
         count += 1

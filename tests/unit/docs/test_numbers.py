@@ -83,7 +83,7 @@ BOUNDS = [
     Bound(ATTACKS, r"of up to (\d+) bytes, are always delivered", (SMALL_BYTES,)),
     Bound(ATTACKS, r"session of more than ([\d,]+) partitions closes", (MAX_PARTITIONS,)),
     Bound(ATTACKS, r"waits for (\d+) microseconds per partition", (PAUSE_SECONDS_PER_PARTITION * 1e6,)),
-    Bound(ATTACKS, r"one handshake of a listener every (\d+) ms", (PAUSE_SECONDS * 1e3,)),
+    Bound(ATTACKS, r"then serves other connections for (\d+) ms", (PAUSE_SECONDS * 1e3,)),
     Bound(ATTACKS, r"At most ([\d,]+) connections of a listener wait to be closed", (MAX_UNSERVED,)),
     Bound(ATTACKS, r"logs at most (\d+) lines a second", (LINES,)),
     Bound(ATTACKS, r"([\d,]+) entries and (\d+) MiB of names", (BUCKETS_AT_MOST, NAME_BYTES_AT_MOST >> 20)),

@@ -8,14 +8,19 @@ change.
 import asyncio
 import socket
 import ssl
+from asyncio import sslproto
 from collections.abc import Callable
-from functools import partial
 from typing import Final, Protocol
+
+import uvloop
+from uvloop.loop import SSLProtocol  # type: ignore[attr-defined]
 
 from proxy.quota.verdict import Verdict
 from proxy.security.alerts import Handshake
 from proxy.security.tls import TlsFiles
+from proxy.security.tls_reader import RECORD_AT_MOST, record_size
 from proxy.server.connection.origin import Origin
+from proxy.server.listener.accept.handshake_steps import Steps
 from proxy.server.listener.accept.handshake_turns import HandshakeTurns
 from proxy.server.listener.accept.readable import until_readable
 from proxy.wire.not_kafka import looks_like
@@ -23,8 +28,6 @@ from proxy.wire.not_kafka import looks_like
 TLS_HANDSHAKE_FAILED: Final = "tls_handshake_failed"
 HANDSHAKE: Final = 0x16
 """The content type of the TLS record that has the client's hello."""
-RECORD_HEADER_BYTES: Final = 5
-"""The bytes of a TLS record before its content."""
 
 
 class TlsAdmission(Protocol):
@@ -105,40 +108,62 @@ class TlsOpener:
     async def _handshake(self, client: socket.socket, origin: Origin) -> str:
         """Make the connection, or return why there is none."""
         async with asyncio.timeout(self._seconds):
-            head = await self._first_bytes(client)
-        if not head:
-            raise _ClientClosed
-        if head[0] != HANDSHAKE:
-            hint = looks_like(head) or "set the client's security.protocol to SSL or SASL_SSL"
+            hello = await self._first_record(client)
+        if hello[0] != HANDSHAKE:
+            hint = looks_like(hello) or "set the client's security.protocol to SSL or SASL_SSL"
             return f"it does not speak TLS, which this port requires: {hint}"
-        async with self._turns.turn(origin.address, client):
-            await self._secure(client, origin)
+        await self._turns.turn(origin.address)
+        await self._secure(client, origin, hello)
         return ""
 
-    async def _secure(self, client: socket.socket, origin: Origin) -> None:
-        handshake = Handshake(client)
+    async def _first_record(self, client: socket.socket) -> bytes:
+        """Read what the client sends, until the first TLS record is whole or the first byte shows that there
+        is none. Raises _ClientClosed if the client closes the connection before.
+        """
+        client.setblocking(False)
+        received = b""
+        while not received or (received[0] == HANDSHAKE and record_size(received, 0) == 0):
+            await until_readable(self._loop, client)
+            try:
+                some = client.recv(RECORD_AT_MOST)
+            except ConnectionError:
+                some = b""
+            if not some:
+                raise _ClientClosed
+            received += some
+        return received
+
+    async def _secure(self, client: socket.socket, origin: Origin, hello: bytes) -> None:
+        """Do what connect_accepted_socket(ssl=...) does, one step in each turn. The event loop does not show
+        the protocol that it makes there.
+        """
+        steps = Steps(self._turns, origin.address)
+        handshake = Handshake(client, hello, steps)
         try:
-            await self._loop.connect_accepted_socket(
-                partial(self._make, origin),
-                client,
-                ssl=self._tls.context,
-                ssl_handshake_timeout=self._seconds,
+            done = self._loop.create_future()
+            of_loop = SSLProtocol if isinstance(self._loop, uvloop.Loop) else sslproto.SSLProtocol
+            protocol = of_loop(
+                self._loop,
+                self._make(origin),
+                self._tls.context,
+                done,
+                server_side=True,
+                ssl_handshake_timeout=self._seconds,  # type: ignore[arg-type]
             )
+            transport, _ = await self._loop.connect_accepted_socket(lambda: protocol, client)
+            steps.first_taken(protocol, transport)
+            try:
+                await done
+            except BaseException:
+                transport.close()
+                raise
         except ssl.SSLError:
             await handshake.send_alert()
             raise
         finally:
+            steps.end()
             handshake.close()
-
-    async def _first_bytes(self, client: socket.socket) -> bytes:
-        """Return the client's first bytes and leave them in the socket; empty if it closed the connection."""
-        client.setblocking(False)
-        await until_readable(self._loop, client)
-        try:
-            return client.recv(RECORD_HEADER_BYTES, socket.MSG_PEEK)
-        except ConnectionError:
-            return b""
 
 
 class _ClientClosed(Exception):
-    """The client closed the connection without sending a byte, as a port check does."""
+    """The client closed the connection without a hello, as a port check does."""

@@ -15,10 +15,10 @@ from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import CLIENT_CLOSED, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.relay.relay import Relay
+from proxy.security.alerts import ServerConnection
 from proxy.security.settings import Tls
 from proxy.security.tls import server_tls
 from proxy.server.connection.connection import Connection
-from proxy.server.listener.accept import handshake_turns
 from proxy.server.listener.accept.acceptor import Acceptor
 from proxy.server.listener.accept.admission import UnlimitedAdmission
 from proxy.server.listener.accept.handshake_turns import HandshakeTurns
@@ -273,35 +273,60 @@ def test_requests_of_a_client_that_ends_at_once(
     assert (gateway.requests, gateway.ended_with) == (300, [CLIENT_CLOSED])
 
 
-def test_the_first_of_many_unfinished_handshakes_ends(
+def second_hellos(authority: Authority, port: int, number: int) -> int:
+    """Start handshakes, continue all of them at the same moment, and return how many are served."""
+    context = ssl.create_default_context(cafile=authority.ca)
+    with contextlib.ExitStack() as ends:
+        clients = []
+        for _ in range(number):
+            plain = ends.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+            with contextlib.suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+            plain.sendall(outgoing.read())
+            clients.append((plain, client, incoming, outgoing))
+        for plain, client, incoming, _ in clients:
+            incoming.write(plain.recv(1 << 16))  # a HelloRetryRequest
+            with contextlib.suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+        for plain, _, _, outgoing in clients:
+            plain.sendall(outgoing.read())
+        served = 0
+        for plain, client, incoming, outgoing in clients:
+            incoming.write(plain.recv(1 << 16))
+            client.do_handshake()
+            client.write(REQUEST)
+            plain.sendall(outgoing.read())
+            plain.shutdown(socket.SHUT_WR)
+            served += bool(plain.recv(1 << 16))
+        return served
+
+
+def test_handshakes_that_continue_at_once(
     loop: asyncio.AbstractEventLoop, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their clients have sent the first hello only."""
-    monkeypatch.setattr(handshake_turns, "OLD_SECONDS", 0.1)
+    """A turn of the event loop takes one step of them."""
+    number = 40
+    steps = [0]
+    read = ServerConnection._read_handshake
 
-    def attack(port: int) -> bytes:
-        context = ssl.create_default_context(cafile=authority.ca)
-        with contextlib.ExitStack() as ends:
-            clients = []
-            for _ in range(handshake_turns.UNFINISHED_AT_MOST + 1):
-                plain = ends.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
-                incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-                hello = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
-                with contextlib.suppress(ssl.SSLWantReadError):
-                    hello.do_handshake()
-                plain.sendall(outgoing.read())
-                clients.append(plain)
-            assert all(client.recv(1) for client in clients)  # a HelloRetryRequest
-            response = ask(authority, port)
-            with contextlib.suppress(ConnectionError):
-                while clients[0].recv(1 << 16):
-                    pass
-            return response
+    def counted(connection: ServerConnection) -> None:
+        before = connection.outgoing.pending
+        try:
+            read(connection)
+        finally:
+            if connection.outgoing.pending > before:
+                if steps[-1] == 0:
+                    loop.call_soon(steps.append, 0)
+                steps[-1] += 1
 
+    monkeypatch.setattr(ServerConnection, "_read_handshake", counted)
     gateway = Gateway()
-    assert run(loop, gateway, authority, attack) == LOCAL_RESPONSE
-    assert "its source started" in gateway.failures[0]
-    assert gateway.inside == 0
+    assert run(loop, gateway, authority, lambda port: second_hellos(authority, port, number)) == number
+    assert sum(steps) == 3 * number
+    assert max(steps) <= 2  # the end of one turn and the beginning of the next
+    assert gateway.failures == []
 
 
 def send(port: int, data: bytes) -> bytes:
