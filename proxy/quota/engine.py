@@ -71,6 +71,7 @@ class QuotaEngine:
         """Whether any quota may reject partitions of Produce requests."""
         self.rejections: Final = Rejections()
         self._limits_topics = False
+        self._limits_time = False
         self._by_items: list[bool] = []
         """By API key: whether any quota needs the items of its messages."""
         self.any_items = False
@@ -104,6 +105,7 @@ class QuotaEngine:
         if not self.rejects:
             self.rejections.clear()
         self._limits_topics = any(quota.limits_topics for quota in self._active)
+        self._limits_time = any(quota.limits_time for quota in self._active)
         item_api_keys = {key for quota in self._active for key in quota.item_api_keys}
         self._by_items = [api_key in item_api_keys for api_key in range(max(item_api_keys, default=-1) + 1)]
         self.any_items = len(self._by_items) > 0
@@ -115,6 +117,10 @@ class QuotaEngine:
     def limits_topics(self, who: Identity) -> bool:
         """Whether any quota limits this client's Produce requests by topic."""
         return self._limits_topics and not self._exemptions.exempt(who)
+
+    def limits_time(self, who: Identity) -> bool:
+        """Whether any quota charges the time that brokers work on this client's requests."""
+        return self._limits_time and not self._exemptions.exempt(who)
 
     def covers(self, api_key: int) -> bool:
         """Whether any quota applies to this API."""

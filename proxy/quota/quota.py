@@ -92,6 +92,8 @@ class Quota:
         """Whether the quota limits Produce requests by topic, so that it needs the topics' names. configure()
         sets it.
         """
+        self.limits_time = False
+        """Whether it charges the time that brokers work on requests."""
         self.item_api_keys: tuple[int, ...] = ()
         """The APIs for which the quota needs the items of requests and responses; configure() sets it.
         Messages of other APIs may have no items.

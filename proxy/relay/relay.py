@@ -60,7 +60,7 @@ class Relay:
         self._engine: Final = engine
         self._names: Final = names
         self._late: LateResponses | None = None
-        """After end(), if Produce requests are in flight whose responses the quotas need."""
+        """After end(), if requests are in flight whose responses the quotas need."""
         self.output: Final = RelayOutput()
         """The output of the last call."""
         self._proxy_times: Final = traffic.proxy_times
@@ -355,8 +355,10 @@ class Relay:
             self._authentication.end()
         self._requests.end()
         self._responses.end()
-        if self._late is None and self._engine.limits_topics(self._requests.sender.client):
-            self._late = self._responses.late()
+        who = self._requests.sender.client
+        by_time = self._engine.limits_time(who)
+        if self._late is None and (by_time or self._engine.limits_topics(who)):
+            self._late = self._responses.late(by_time)
         if self._late is None:
             self._in_flight.end()
 
@@ -384,7 +386,8 @@ class Relay:
         return self._late is not None and self._late.awaited
 
     def receive_late(self, data: bytes, now: float) -> bool:
-        """Take the broker's next bytes after end(): the quotas take back what the broker has not appended.
+        """Take the broker's next bytes after end(): the quotas take back what the broker has not appended,
+        and charge the time of each request.
 
         Return whether bytes remain to be read. Then call again with no bytes after PAUSE_SECONDS, so that
         other connections have their turn; the first such call is due after end().

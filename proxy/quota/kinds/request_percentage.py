@@ -84,6 +84,7 @@ class RequestPercentage(Quota):
 
     def __init__(self) -> None:
         super().__init__(API_KEYS, only_charges=API_KEYS)
+        self.limits_time = True
         limits = Limits({})
         self._used: Final = Buckets(REQUEST_PERCENTAGE, limits, _rule(limits))
         self.configure(limits, 0.0)

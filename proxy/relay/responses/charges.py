@@ -85,9 +85,13 @@ class ResponseCharges:
         throttle_time_ms = self._in_flight.announced(until, now)
         announce(pieces, reader, request.api_key, request.api_version, throttle_time_ms)
 
+    def charge_time(self, exchange: Exchange, now: float) -> None:
+        """Charge only the time of a request to which the broker has responded."""
+        self.charge_work(exchange, now - max(exchange.sent_at, self.responded_at), now)
+
     def charge_work(self, exchange: Exchange, seconds: float, now: float) -> None:
-        """Charge the proxy's own work on an intercepted request as if the broker had done it, and mute its
-        client.
+        """Charge work on a request, such as the proxy's own on an intercepted one, as that of the broker, and
+        mute the client.
         """
         request = exchange.request
         if request is None:

@@ -1,8 +1,9 @@
-"""LateResponses: responses to Produce requests that arrive after the client has closed the connection.
+"""LateResponses: responses that arrive after the client has closed the connection.
 
-Quotas by topic charge a request when it is read, and take this back if the broker does not append its
-records. The broker works on a request even if its client closes the connection meanwhile. Without the
-response, a client that closes early could use up the limit of a topic to which it may not write.
+The broker works on a request even if its client closes the connection meanwhile. Quotas by topic charge a
+Produce request when it is read, and take this back if the broker does not append its records. Without the
+response, a client that closes early could use up the limit of a topic to which it may not write. And
+request_percentage charges each request on its response: a client that closes early would not be charged.
 """
 
 from contextlib import suppress
@@ -36,14 +37,19 @@ class LateResponses:
         addresses: Addresses,
         errors: BrokerErrors,
         turns: ReadTurns,
+        *,
+        by_time: bool,
     ) -> None:
-        """`splitter`: the one that has read the responses so far."""
+        """`splitter`: the one that has read the responses so far. `by_time`: whether quotas charge the time
+        of requests.
+        """
         self._splitter: Final = splitter
         self._in_flight: Final = in_flight
         self._charges: Final = charges
         self._addresses: Final = addresses
         self._errors: Final = errors
         self._turns: Final = turns
+        self._by_time: Final = by_time
         self._within_frame = splitter.in_frame
         """Whether the rest of a frame is skipped."""
         self._over = False
@@ -51,10 +57,10 @@ class LateResponses:
 
     @property
     def awaited(self) -> bool:
-        """Whether a response to a Produce request is due."""
+        """Whether a response is due that quotas need."""
         exchange = self._in_flight.first
         while exchange is not None and not self._over:
-            if exchange.api_key == PRODUCE and not exchange.local:
+            if not exchange.local and (self._by_time or exchange.api_key == PRODUCE):
                 return True
             exchange = exchange.next
         return False
@@ -83,6 +89,8 @@ class LateResponses:
     def _read(self, frame: Frame, now: float) -> None:
         if self._within_frame:
             self._within_frame = not frame.complete
+            if frame.complete:
+                self._charges.responded_at = now
             return
         self._within_frame = not frame.complete
         reader = Reader(frame.pieces, LENGTH_SIZE)
@@ -91,6 +99,9 @@ class LateResponses:
             view = read_unsent(frame, reader, exchange, self._charges, self._addresses, now)
             if view is not None:
                 self._errors.take(PRODUCE, view)
+        elif self._by_time and exchange.api_key != PRODUCE and exchange.sent_at > 0.0:
+            self._charges.charge_time(exchange, now)
+        if frame.complete:
             self._charges.responded_at = now
 
 

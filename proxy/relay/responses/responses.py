@@ -444,10 +444,18 @@ class Responses:
         if usage is not None:
             usage.divide_out(exchange.api_key, view.items)
 
-    def late(self) -> LateResponses:
-        """Return the reader of what the broker sends after end()."""
+    def late(self, by_time: bool) -> LateResponses:
+        """Return the reader of what the broker sends after end(). `by_time`: whether quotas charge the time
+        of requests.
+        """
         return LateResponses(
-            self._splitter, self._in_flight, self.charges, self._addresses, self._errors, self._turns
+            self._splitter,
+            self._in_flight,
+            self.charges,
+            self._addresses,
+            self._errors,
+            self._turns,
+            by_time=by_time,
         )
 
     def end(self) -> None:

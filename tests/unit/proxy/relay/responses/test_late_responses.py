@@ -5,16 +5,17 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.quota.engine import QuotaEngine
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import BROKER_CLOSED
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.read_turns import FRAMES, PAUSE_SECONDS
 from proxy.wire.frames import CUT_THROUGH_BYTES
-from tests.support.messages.exchanges import TOPIC, opaque, produce, produced, responded
+from tests.support.messages.exchanges import TOPIC, fetch, fetched, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports, read_frame, response_frame, response_type
 from tests.support.quotas.buckets import live_buckets
-from tests.support.stories.playbook import START, Playbook, drive, engine
+from tests.support.stories.playbook import EVERYONE, START, Playbook, Quotas, drive, engine
 
 LIMITED = Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "1000"}})
 AMPLE = Resources({TOPIC: {PRODUCER_BYTE_RATE.name: "200000"}})
@@ -202,3 +203,68 @@ def test_what_a_pause_has_left_at_the_end_is_read_after_it() -> None:
     assert topic.used > 0
     assert not relay.receive_late(b"", START + 2 * PAUSE_SECONDS)
     assert topic.used == 0
+
+
+TIMED = {EVERYONE: {"request_percentage": 10.0}}
+
+
+def late_story(quotas: Quotas) -> tuple[QuotaEngine, Playbook]:
+    limits = engine(quotas)
+    return limits, Playbook(drive(limits, Ports(), Traffic()))
+
+
+def percent_seconds(limits: QuotaEngine) -> float:
+    return sum(bucket.used for bucket in live_buckets(limits))
+
+
+def test_a_client_that_closes_early_is_charged_for_the_time_of_its_requests() -> None:
+    limits, play = late_story(TIMED)
+    play.client(opaque(1) + opaque(2))
+    relay = play.relay.relay
+    relay.end()
+    assert relay.awaits_late
+    relay.receive_late(responded(1), START + 0.5)
+    assert percent_seconds(limits) == pytest.approx(50)
+    assert relay.awaits_late
+    relay.receive_late(responded(2)[:-1], START + 0.7)
+    assert percent_seconds(limits) == pytest.approx(50)
+    relay.receive_late(responded(2)[-1:], START + 0.8)
+    assert percent_seconds(limits) == pytest.approx(80)
+    assert not relay.awaits_late
+
+
+def test_its_next_connection_is_throttled() -> None:
+    limits, play = late_story(TIMED)
+    play.client(opaque(1))
+    play.relay.relay.end()
+    play.relay.relay.receive_late(responded(1), START + 0.5)
+    again = Playbook(drive(limits, Ports(), Traffic())).at(0.5).client(opaque(1))
+    again.broker(responded(1)).muted(1.5)
+
+
+def test_a_large_response_is_charged_once() -> None:
+    limits, play = late_story(TIMED)
+    large = responded(1, bytes(2 * CUT_THROUGH_BYTES))
+    play.client(opaque(1) + produce(2))
+    relay = play.relay.relay
+    relay.end()
+    relay.receive_late(large[: 3 * CUT_THROUGH_BYTES // 2], START + 0.5)
+    relay.receive_late(large[3 * CUT_THROUGH_BYTES // 2 :], START + 0.6)
+    assert percent_seconds(limits) == pytest.approx(50)
+    relay.receive_late(produced(2), START + 0.7)
+    assert percent_seconds(limits) == pytest.approx(60)
+
+
+def test_a_fetch_is_charged_as_one_that_is_read() -> None:
+    limits, play = late_story(TIMED)
+    play.client(fetch(1))
+    play.relay.relay.end()
+    play.relay.relay.receive_late(fetched(1), START + 0.75)
+    assert percent_seconds(limits) == pytest.approx(25)
+
+
+def test_without_such_a_quota_no_response_is_awaited() -> None:
+    _, play = late_story({EVERYONE: {"producer_byte_rate": 1000.0}})
+    play.client(opaque(1) + produce(2))
+    play.relay.relay.end()
+    assert not play.relay.relay.awaits_late
