@@ -36,8 +36,10 @@ RESOURCES_AT_A_TIME: Final = 100
 """Resources in one request to the broker. The configs of a topic have up to 15 KB, with their documentation:
 a broker would need gigabytes for the response to a request of a megabyte.
 """
-MAX_RESPONSE_BYTES: Final = 64 << 20
-"""The most bytes of configs in one response, which the proxy has in memory several times."""
+MAX_REPEATED_BYTES: Final = 64 << 20
+"""The most bytes of configs in a response to a request that names a resource more than once. The proxy has
+them in memory several times. Configs of different resources are as many as the cluster has.
+"""
 LAYERS_HELP: Final = "The quotas of all topics and brokers, and whether the file or a tool has set them."
 
 
@@ -93,21 +95,22 @@ async def _described_by_broker(
 ) -> tuple[list[DescribeResult], int]:
     """Forward the request without the topic `<default>`, in parts; return the results, and throttle_time_ms.
 
-    Raises Malformed if the responses have too many bytes.
+    Raises Malformed if the responses have too many bytes, and describe a resource more than once.
     """
     forwarded = [resource for resource in request.resources if resource.key != DEFAULT_TOPIC]
     if request.resources and not forwarded:
         return [], 0
     results: list[DescribeResult] = []
     throttle_time_ms = 0
+    repeats = len({resource.key for resource in forwarded}) < len(forwarded)
     size = 0
     for start in range(0, max(len(forwarded), 1), RESOURCES_AT_A_TIME):
         payload = await broker.ask(request.frame(forwarded[start : start + RESOURCES_AT_A_TIME]))
         size += len(payload)
-        if size > MAX_RESPONSE_BYTES:
+        if repeats and size > MAX_REPEATED_BYTES:
             raise Malformed(
-                f"a request describes {len(forwarded)} resources, and the configs of {len(results)} have "
-                f"{size} bytes; the proxy takes {MAX_RESPONSE_BYTES} at most"
+                f"a request describes {len(forwarded)} resources, some more than once, and the configs of "
+                f"{len(results)} have {size} bytes; the proxy takes {MAX_REPEATED_BYTES} at most"
             )
         try:
             described, throttled_ms = await read_describe_response(request, payload, yielder)

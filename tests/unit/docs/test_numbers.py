@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 from mypy_extensions import i64
 
-from proxy.admin.configs.describe import MAX_RESPONSE_BYTES, RESOURCES_AT_A_TIME
+from proxy.admin.configs.describe import MAX_REPEATED_BYTES, RESOURCES_AT_A_TIME
 from proxy.admin.yielder import STEPS
 from proxy.quota.kinds.topic_partition_bytes.buckets import PARTITIONS_AT_MOST
 from proxy.quota.measure.buckets import BUCKETS_AT_MOST, NAME_BYTES_AT_MOST
@@ -74,8 +74,8 @@ BOUNDS = [
     Bound(ATTACKS, r"more than ([\d,]+) coordinators closes", (MAX_KEYS,)),
     Bound(
         ATTACKS,
-        r"requests (\d+) resources at a time, .* configs have more than (\d+) MiB",
-        (RESOURCES_AT_A_TIME, MAX_RESPONSE_BYTES >> 20),
+        r"requests (\d+) resources at a time\..* configs have more than (\d+) MiB",
+        (RESOURCES_AT_A_TIME, MAX_REPEATED_BYTES >> 20),
     ),
     Bound(ATTACKS, r"with more than ([\d,]+) tagged fields", (MAX_TAGS,)),
     Bound(ATTACKS, r"at most ([\d,]+) ids a second by id, ([\d,]+) for", (ASKED_AT_MOST, IDS_AT_MOST)),

@@ -182,12 +182,20 @@ async def test_very_many_resources_are_forwarded_in_parts() -> None:
 
 
 async def test_configs_beyond_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(describe, "MAX_RESPONSE_BYTES", 100_000)
+    monkeypatch.setattr(describe, "MAX_REPEATED_BYTES", 100_000)
     kit = Kit()
-    resources = many(20 * RESOURCES_AT_A_TIME)
-    with pytest.raises(Malformed, match=f"{len(resources)} resources.*100000"):
+    resources = [*many(20 * RESOURCES_AT_A_TIME - 1), many(1)[0]]
+    with pytest.raises(Malformed, match=f"{len(resources)} resources, some more than once.*100000"):
         await kit.describe(describe_request([(resource, None) for resource in resources]))
     assert len(kit.broker.asked) < 20  # no more than that has been requested
+
+
+async def test_all_resources_of_a_large_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describe, "MAX_REPEATED_BYTES", 100_000)
+    kit = Kit()
+    resources = many(20 * RESOURCES_AT_A_TIME)
+    response = await kit.describe(describe_request([(resource, None) for resource in resources]))
+    assert list(described(response)) == resources
 
 
 async def test_malformed_request_and_response() -> None:
