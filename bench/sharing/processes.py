@@ -101,14 +101,17 @@ def seconds_to_take_over(seed: int) -> float:
 
 
 def seconds_to_join(seed: int) -> float:
-    """Return the seconds from the start of a process until it has its part of the limit."""
+    """Return the seconds from the start of a process until it has its part of what all processes may use: the
+    limit and the credit, which may be negative.
+    """
     simulation, processes = _three(seed)
     for process in processes:
         process.connect(2, SIZE, simulation.now)
     simulation.run(10.0)
     new = simulation.start("d")
     new.connect(2, SIZE, simulation.now)
-    return _seconds_until(simulation, lambda: new.part() >= 0.24)
+    parts = [*processes, new]
+    return _seconds_until(simulation, lambda: new.part() >= 0.24 * sum(process.part() for process in parts))
 
 
 def _three(seed: int) -> tuple[Simulation, list[Process]]:

@@ -36,8 +36,10 @@ QUICK: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-SHARED: Final = {"spark", "kafka"}
-"""The fixtures that take long to start: the tests that take one run in one process."""
+SHARED: Final = {"spark", "kafka", "master"}
+"""The fixtures that take long to start: the tests that take one run in one process, which is not that of the
+unit tests, as these would wait behind them.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

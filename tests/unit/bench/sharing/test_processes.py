@@ -28,7 +28,7 @@ def test_changes_take_effect_in_time(seed: int) -> None:
     assert seconds_to_move(seed) <= 1.0
     assert seconds_to_move_some(seed) <= 1.0
     assert seconds_to_take_over(seed) <= 3.0
-    assert seconds_to_join(seed) <= 1.0
+    assert seconds_to_join(seed) <= 0.6
 
 
 def test_reports_are_small() -> None:
