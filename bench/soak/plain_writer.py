@@ -21,11 +21,14 @@ from bench.soak.writers import FLUSH_SECONDS, ticks
 from tests.support.messages.numbered import value
 
 LOWEST_PRIORITY: Final = 19
+_LINE: Final = threading.Lock()
+"""Callbacks run in kafka-python's thread, or in the one that sends if the message is acknowledged already."""
 
 
 def say(**event: object) -> None:
     """Print a line."""
-    print(json.dumps(event), flush=True)
+    with _LINE:
+        print(json.dumps(event), flush=True)
 
 
 def failed(error: BaseException) -> None:

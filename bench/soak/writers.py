@@ -131,10 +131,12 @@ class _InProcess:
 
     def _listen(self) -> None:
         for line in self._process.stdout:
-            if not line.startswith("{"):
+            try:
+                event = json.loads(line)
+            except ValueError:
+                # Without a reader, the program would soon wait in each print().
                 self.done.failures.append(line)
                 continue
-            event = json.loads(line)
             if event["name"] == "producer_send_success":
                 self.done.add(int(event["value"]))
             elif event["name"] == "producer_send_error":

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import kafka as kafka_python
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from bench.soak.plain_writer import LOWEST_PRIORITY, main
+from bench.soak.plain_writer import LOWEST_PRIORITY, main, say
 from tests.support.messages.numbered import number
 
 
@@ -68,3 +69,30 @@ def test_it_sends_until_sigterm_and_yields_to_others(
     errors = [event["exception"] for event in events if event["name"] == "producer_send_error"]
     assert (done, errors) == (["0", "2"], ["ValueError", "KafkaTimeoutError"])
     assert (nice, last) == ([LOWEST_PRIORITY], "closed")
+
+
+class SlowOutput:
+    """Another thread runs between two writes."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.written = threading.Event()
+
+    def write(self, text: str) -> None:
+        self.text += text
+        self.written.set()
+        threading.Event().wait(0.01)
+
+    def flush(self) -> None:
+        pass
+
+
+def test_lines_of_two_threads_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = SlowOutput()
+    monkeypatch.setattr("sys.stdout", output)
+    other = threading.Thread(target=lambda: say(name="first"))
+    other.start()
+    output.written.wait(10)
+    say(name="second")
+    other.join()
+    assert [json.loads(line)["name"] for line in output.text.splitlines()] == ["first", "second"]

@@ -26,6 +26,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 for number in range(60):
     print(json.dumps({"name": "producer_send_success", "value": str(number)}))
 print("not json")
+print('{"name": "two"}{"name": "objects"}')
 print(json.dumps({"name": "producer_send_error", "exception": "Timeout", "message": "late"}))
 print(json.dumps({"name": "startup_complete"}), flush=True)
 signal.sigwait([signal.SIGTERM])
@@ -103,7 +104,7 @@ def test_a_tool_of_java_is_a_writer(tmp_path: Path) -> None:
     with running([writer]):
         pass
     assert writer.done.numbers == list(range(60))
-    assert writer.done.failures == ["not json\n", "Timeout: late"]
+    assert writer.done.failures == ["not json\n", '{"name": "two"}{"name": "objects"}\n', "Timeout: late"]
     (arguments,) = started
     assert arguments[0] == "kafka-verifiable-producer"
     options = dict(zip(arguments[1::2], arguments[2::2], strict=True))
