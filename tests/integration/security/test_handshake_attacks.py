@@ -1,4 +1,6 @@
-"""TLS handshakes that one address continues at the same moment, at a real proxy; the clients use OpenSSL."""
+"""TLS handshakes that one address continues at the same moment, at a real proxy: all are served, and so is a
+neighbour. test_tls_opener.py counts the steps of a turn. The clients use OpenSSL.
+"""
 
 import socket
 import ssl
