@@ -5,7 +5,6 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.close_reasons import BROKER_CLOSED, RelayError
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
@@ -24,19 +23,18 @@ from proxy.relay.modes import (
     Mode,
 )
 from proxy.relay.output import RelayOutput
-from proxy.relay.produced_records import abandon_request, settle_records
+from proxy.relay.produced_records import abandon_request
 from proxy.relay.read_turns import FREE_FRAMES, LARGE_BYTES, PARTITIONS_SHIFT, PAUSE_SECONDS, ReadTurns
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.cut_through import ResponseCutThrough
-from proxy.relay.responses.late_responses import LateResponses, read_unsent
+from proxy.relay.responses.late_responses import LateResponses
+from proxy.relay.responses.whole_responses import WholeResponses
 from proxy.relay.responses.withheld_responses import WithheldResponses
 from proxy.wire.addresses import Addresses, UnknownBrokers
-from proxy.wire.api_keys import FIND_COORDINATOR, PRODUCE
+from proxy.wire.api_keys import FIND_COORDINATOR
 from proxy.wire.apis.api import Api
-from proxy.wire.apis.rejected_partitions import restore
-from proxy.wire.cursor import AMPLE_ROOM, Cursor
-from proxy.wire.edit import LENGTH_SIZE, apply, with_length
-from proxy.wire.error_codes import appended
+from proxy.wire.cursor import Cursor
+from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import Reader
@@ -87,11 +85,19 @@ class Responses:
         self._output: Final = output
         self._addresses: Final = addresses
         self._errors: Final = errors
+        self._whole: Final = WholeResponses(
+            traffic=traffic,
+            in_flight=in_flight,
+            charges=self.charges,
+            withheld=self._withheld,
+            addresses=addresses,
+            errors=errors,
+            spare_items=spare_items,
+        )
         self._authentication: Final = authentication
         self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, FIRST_PART_BYTES)
         self._reader: Final = reader
         self._cursor: Final = cursor
-        self._spare_items: Final = spare_items
         self._mode: Final = Mode(RESPONSE_MODES)
         self._buffer: Final = FrameBuffer()
         self._buffered: Exchange | None = None
@@ -260,7 +266,7 @@ class Responses:
             seconds = now - max(exchange.sent_at, self.charges.responded_at)
             self._traffic.broker_times.note(exchange.api_key, seconds)
         if exchange.silent:
-            self._read_silent(frame, reader, exchange, now)
+            self._whole.read_silent(frame, reader, exchange, now)
             self._in_flight.count_throttle(exchange)
             return
         exchange.client.traffic.bytes_out += frame.size
@@ -282,27 +288,6 @@ class Responses:
         else:
             self._start_cut_through(CutThrough(frame, exchange, reader, None), now)
 
-    def _read_silent(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
-        """Read the response to a Produce request of a client that expects none. Raises RelayError if the
-        broker has not appended all of its records: a broker closes the connection then.
-        """
-        self._traffic.total.bytes_out -= frame.size
-        view = read_unsent(frame, reader, exchange, self.charges, self._addresses, now)
-        request = exchange.request
-        assert view is not None, "the relay has read the request"
-        self._errors.take(exchange.api_key, view)
-        assert request is not None, "the same"
-        if self._traffic.want_items:
-            settle_records(self._traffic, exchange.client, request, view.items)
-        self._in_flight.send_local()
-        for item in view.items:
-            if not appended(item.error_code):
-                raise RelayError(
-                    BROKER_CLOSED,
-                    f"the broker rejects records of a producer with acks=0 (error {item.error_code}), and "
-                    "closes such a connection",
-                )
-
     def _read_body(
         self, frame: Frame, reader: Reader, exchange: Exchange, api: Api, request: RequestView, now: float
     ) -> None:
@@ -314,22 +299,14 @@ class Responses:
             view.partial = True
             self._start_cut_through(CutThrough(frame, exchange, reader, view), now)
             return
-        self._spare_items.lend(view)
         try:
-            api.read_response(reader, request, view, self._addresses)
+            partitions = self._whole.read(
+                frame, reader, exchange, api=api, request=request, view=view, now=now
+            )
         except UnknownBrokers as unknown:
             self._read_again_later(frame, exchange, unknown)
-            return
-        self._spare_items.settle(view)
-        # `room` has counted down from AMPLE_ROOM by the partitions that were read.
-        self._free -= (AMPLE_ROOM - view.cursor.room) >> PARTITIONS_SHIFT
-        if view.errors is not None:
-            self._errors.take(exchange.api_key, view)
-        if self._withheld.withhold(frame, exchange, request, view, now):
-            self._uncount(frame, exchange)
         else:
-            self._charge_and_send(frame, exchange, request, view, now)
-        self._in_flight.send_local()
+            self._free -= partitions >> PARTITIONS_SHIFT
 
     def _new_view(self, frame: Frame, reader: Reader, api: Api, request: RequestView) -> ResponseView:
         """The view of a response whose body begins at the reader's offset."""
@@ -338,7 +315,11 @@ class Responses:
         if rewrite is not None and rewrite.reads_partitions:
             want_items = True
         body_size = frame.size - reader.offset
-        cursor = self._next_cursor(frame)
+        cursor = self._cursor
+        if frame.complete:
+            cursor.start()
+        else:
+            cursor = Cursor()  # the response is cut through, and outlives this call
         return ResponseView(request.api_version, request.flexible, body_size, want_items, cursor)
 
     def _read_again_later(self, frame: Frame, exchange: Exchange, unknown: UnknownBrokers) -> None:
@@ -348,37 +329,6 @@ class Responses:
         self._awaiting = Frame(frame.pieces, frame.size, True)
         self._awaiting_exchange = exchange
         self._in_flight.begin_response()
-
-    def _uncount(self, frame: Frame, exchange: Exchange) -> None:
-        """Take back what was counted of a response of the broker that the client does not get."""
-        self._traffic.total.bytes_out -= frame.size
-        if exchange.client.usage is not None:
-            exchange.client.usage.count_out(exchange.api_key, -frame.size)
-
-    def _charge_and_send(
-        self, frame: Frame, exchange: Exchange, request: RequestView, view: ResponseView, now: float
-    ) -> None:
-        """Charge a response that has been read, and send it with the edits of its view."""
-        if exchange.rejection is not None:
-            restore(frame.pieces, frame.size - view.body_size, view, exchange.rejection)
-        self.charges.settle(exchange, request, view, now)
-        if exchange.throttled_seconds > 0.0:
-            self._in_flight.count_throttle(exchange)
-        if view.edited:
-            self._in_flight.send(apply(frame.pieces, with_length(view.edits, frame.size - LENGTH_SIZE)))
-        else:
-            self._in_flight.send_frame(frame)
-        if self._traffic.want_items:
-            self._count_items(exchange, request, view)
-        self._spare_items.take_back(view)
-        self._spare_items.take_back(request)
-
-    def _next_cursor(self, frame: Frame) -> Cursor:
-        """The cursor for a response: a new one if it is cut through, and outlives this call."""
-        if not frame.complete:
-            return Cursor()
-        self._cursor.start()
-        return self._cursor
 
     def _start_cut_through(self, cut: CutThrough, now: float) -> None:
         if self._large is None:
@@ -434,15 +384,6 @@ class Responses:
             reader = Reader(frame.pieces, LENGTH_SIZE)
             reader.i32()  # correlation_id
             self._read_body(frame, reader, exchange, api, request, now)
-
-    def _count_items(self, exchange: Exchange, request: RequestView, view: ResponseView) -> None:
-        if request.api_key == PRODUCE:
-            settle_records(self._traffic, exchange.client, request, view.items)
-            return
-        self._traffic.count_out(view.items)
-        usage = exchange.client.usage
-        if usage is not None:
-            usage.divide_out(exchange.api_key, view.items)
 
     def late(self, by_time: bool) -> LateResponses:
         """Return the reader of what the broker sends after end(). `by_time`: whether quotas charge the time
