@@ -18,11 +18,11 @@ from proxy.server.listener.accept.admission import Balance, LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.discovery import ClusterDiscovery
 from proxy.server.listener.gateway import Gateway
+from proxy.server.listener.listener_context import ListenerContext
 from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.replication_gateway import replication_gateway
 from proxy.server.listener.served import until_served
-from proxy.server.listener.shared_parts import SharedParts
 from proxy.server.system.descriptors import allow_connections
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
@@ -63,7 +63,7 @@ class Listeners:
             self.max_connections, limits.max_connections_per_ip, balance
         )
         next_turn = asyncio.get_running_loop().call_soon
-        shared = SharedParts(
+        shared = ListenerContext(
             settings=settings,
             engines=engines,
             admission=self._admission,
@@ -198,7 +198,7 @@ class Listeners:
             gateway.close()
 
 
-def _client_listeners(shared: SharedParts) -> list[ClientListener]:
+def _client_listeners(shared: ListenerContext) -> list[ClientListener]:
     """Build the listeners for clients, in the order of the settings.
 
     The quotas, and listeners that may not ask their own brokers, know the cluster by the first that may.

@@ -38,7 +38,7 @@ UNTESTED: Final[Mapping[str, str]] = {
     "proxy/server/admin_port/sources.py": "values without code",
     "proxy/server/connection/host.py": "a protocol without code",
     "proxy/server/connection/origin.py": "values without code",
-    "proxy/server/listener/shared_parts.py": "values without code",
+    "proxy/server/listener/listener_context.py": "values without code",
     "proxy/telemetry/metrics/listeners.py": "a protocol without code",
     "proxy/telemetry/topic_name_lookup.py": "a protocol without code",
     "pipeline/errors.py": "one exception",

@@ -36,7 +36,7 @@ class Change(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     back_to_file: bool = False
 
 
-class Wrong(QuotaProxyError):
+class InvalidChange(QuotaProxyError):
     """The change is not valid. str() says why."""
 
 
@@ -64,23 +64,23 @@ class QuotaChanges:
     async def make(self, body: bytes, who: Identity) -> None:
         """Make the change of a body. When this returns, it is stored and effective at this process.
 
-        Raises Wrong, Conflict, StoreUnavailable and StoreOff.
+        Raises InvalidChange, Conflict, StoreUnavailable and StoreOff.
         """
         try:
             change = msgspec.json.decode(body, type=Change)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise Wrong(f"the body is not a change of a quota: {error}") from error
+            raise InvalidChange(f"the body is not a change of a quota: {error}") from error
         if not change.values and not change.back_to_file:
-            raise Wrong("no quota: set `values`, or `back_to_file`")
+            raise InvalidChange("no quota: set `values`, or `back_to_file`")
         if change.back_to_file and (change.expires_at_ms is not None or any_set(change.values)):
-            raise Wrong("back_to_file excludes expires_at_ms and new values")
+            raise InvalidChange("back_to_file excludes expires_at_ms and new values")
         try:
             if change.entity.keys() & {TOPIC, BROKER}:
                 await self._of_resource(change, who)
             else:
                 await self._of_clients(change, who)
         except RequestRejected as rejected:
-            raise Wrong(str(rejected)) from rejected
+            raise InvalidChange(str(rejected)) from rejected
 
     async def _of_clients(self, change: Change, who: Identity) -> None:
         parts = tuple(
@@ -98,9 +98,9 @@ class QuotaChanges:
         keys = self._rules.keys(resource.type)
         for name in change.values:
             if name not in keys:
-                raise Wrong(f"{name} is not a quota of a {resource.type} that the proxy enforces")
+                raise InvalidChange(f"{name} is not a quota of a {resource.type} that the proxy enforces")
             if name in self._rules.forwarded:
-                raise Wrong(f"brokers enforce {name} too: set it with Kafka's tools")
+                raise InvalidChange(f"brokers enforce {name} too: set it with Kafka's tools")
             _check_unit(name, change.values[name])
         ops = [
             ConfigOp(name, DELETE if value is None else SET, _text(value), b"")
@@ -124,7 +124,7 @@ class QuotaChanges:
         await self._store.alter_configs([altered], who)
 
     async def _topic_id(self, resource: ConfigResource) -> str | None:
-        """The id of a topic. Raises Wrong if the topic does not exist."""
+        """The id of a topic. Raises InvalidChange if the topic does not exist."""
         if resource.type != TOPIC or resource.name == DEFAULT_RESOURCE:
             return None
         for cluster in self._clusters:
@@ -132,12 +132,12 @@ class QuotaChanges:
                 try:
                     ids = await cluster.topic_ids(node_id, [resource.name])
                 except UpstreamUnavailable as error:
-                    raise Wrong(f"cannot look up the topic: {error}") from error
+                    raise InvalidChange(f"cannot look up the topic: {error}") from error
                 found = ids.get(resource.name)
                 if found is None and resource.name in ids:
-                    raise Wrong(f"the topic {resource.name} does not exist")
+                    raise InvalidChange(f"the topic {resource.name} does not exist")
                 return None if found is None else found.hex()
-        raise Wrong("cannot look up the topic: no broker is known yet; send the change again")
+        raise InvalidChange("cannot look up the topic: no broker is known yet; send the change again")
 
 
 def any_set(values: Mapping[str, object]) -> bool:
@@ -147,20 +147,20 @@ def any_set(values: Mapping[str, object]) -> bool:
 
 def _resource(entity: Mapping[str, str]) -> ConfigResource:
     if len(entity) > 1:
-        raise Wrong("an entity with a topic or a broker has no other part")
+        raise InvalidChange("an entity with a topic or a broker has no other part")
     [(kind, name)] = entity.items()
     return resource_of(kind, name)
 
 
 def resource_of(kind: str, name: str) -> ConfigResource:
-    """A topic or a broker, or the default of either. Raises Wrong if it cannot have this name."""
+    """A topic or a broker, or the default of either. Raises InvalidChange if it cannot have this name."""
     if kind == BROKER and name != DEFAULT_RESOURCE:
         node_id = broker_name(name)
         if node_id is None:
-            raise Wrong(f"expected a broker's node id or {DEFAULT_RESOURCE}, got {name!r}")
+            raise InvalidChange(f"expected a broker's node id or {DEFAULT_RESOURCE}, got {name!r}")
         return ConfigResource(BROKER, node_id)
     if not name:
-        raise Wrong("the name of the topic is empty")
+        raise InvalidChange("the name of the topic is empty")
     return ConfigResource(kind, name)
 
 
@@ -168,17 +168,17 @@ def _number(name: str, value: Value) -> float:
     if value is None:
         return 0.0
     if isinstance(value, (str, bool)):
-        raise Wrong(f"{name} must be a number, not {value!r}{number_hint(value)}")
+        raise InvalidChange(f"{name} must be a number, not {value!r}{number_hint(value)}")
     try:
         return float(value)
     except OverflowError:
-        raise Wrong(f"{name} is too large") from None
+        raise InvalidChange(f"{name} is too large") from None
 
 
 def _check_unit(name: str, value: Value) -> None:
     hint = "" if isinstance(value, str) and value.isdigit() else number_hint(value)
     if hint:
-        raise Wrong(f"{name} must be a number, not {value!r}{hint}")
+        raise InvalidChange(f"{name} must be a number, not {value!r}{hint}")
 
 
 def _text(value: Value) -> str | None:

@@ -16,7 +16,7 @@ from proxy.quota.identity import ANONYMOUS, Identity
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.quota.networks import canonical_address
 from proxy.quota.quota import QuotaKey
-from proxy.server.console.changes import CLIENT_ID, QuotaChanges, Topics, Wrong, resource_of
+from proxy.server.console.changes import CLIENT_ID, InvalidChange, QuotaChanges, Topics, resource_of
 from proxy.server.console.configured import configured
 from proxy.server.console.explain import explain_client, explain_ip, explain_resource
 from proxy.server.console.missing import note_of_missing, note_of_user
@@ -35,7 +35,7 @@ from proxy.telemetry.overview import Overview
 
 log = logging.getLogger(__name__)
 STATUS: Final[dict[type[QuotaProxyError], int]] = {
-    Wrong: 400,
+    InvalidChange: 400,
     Conflict: 409,
     StoreOff: 409,
     StoreUnavailable: 503,
@@ -72,7 +72,7 @@ class Console:
         """Reply with JSON."""
         try:
             return ConsoleReply(200, msgspec.json.encode(await self._reply(request)))
-        except (Wrong, Conflict, StoreOff, StoreUnavailable) as error:
+        except (InvalidChange, Conflict, StoreOff, StoreUnavailable) as error:
             return ConsoleReply(STATUS[type(error)], msgspec.json.encode({"error": str(error)}))
 
     async def _reply(self, request: ConsoleRequest) -> Any:
@@ -109,18 +109,18 @@ class Console:
             try:
                 address = canonical_address(query["ip"])
             except ValueError as error:
-                raise Wrong(str(error)) from error
+                raise InvalidChange(str(error)) from error
             return explain_ip(self._store, self._keys, address)
         if resource is not None:
             return explain_resource(self._store, self._rules, resource)
         if not query.keys() & {"user", "client-id"}:
-            raise Wrong("expected user, client-id or both, or ip, topic or broker")
+            raise InvalidChange("expected user, client-id or both, or ip, topic or broker")
         client = (query.get("user", ANONYMOUS), query.get("address", ""))
         return explain_client(self._store, self._keys, client, query.get("client-id", ""))
 
 
 def _resource(query: dict[str, str]) -> ConfigResource | None:
-    """The topic or the broker of a query. Raises Wrong."""
+    """The topic or the broker of a query. Raises InvalidChange."""
     for kind in (TOPIC, BROKER):
         if kind in query and "ip" not in query:
             return resource_of(kind, query[kind] or DEFAULT_RESOURCE)

@@ -18,6 +18,7 @@ from proxy.security.broker_hosts import BrokerHosts
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ClusterDiscovery
 from proxy.server.listener.gateway import Gateway
+from proxy.server.listener.listener_context import ListenerContext
 from proxy.server.listener.local_responses import LocalResponses
 from proxy.server.listener.ports.broker_ports import BrokerPorts, bind
 from proxy.server.listener.ports.early_ports import EarlyPorts
@@ -25,7 +26,6 @@ from proxy.server.listener.ports.sni_hosts import SniHosts
 from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.relays import ClientRelays
 from proxy.server.listener.serving import Serving, TransportSecurity, serving, transport_security
-from proxy.server.listener.shared_parts import SharedParts
 from proxy.server.listener.traffic_watch import UnidentifiedLogins
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.partition_counts import PartitionCounts
@@ -42,7 +42,7 @@ class ClientListener(NamedTuple):
 
 
 def client_listener(
-    shared: SharedParts, listener: Listener, *, names_from: ClusterRefresh | None, feeds_quotas: bool
+    shared: ListenerContext, listener: Listener, *, names_from: ClusterRefresh | None, feeds_quotas: bool
 ) -> ClientListener:
     """Build a listener for clients and bind its bootstrap port. Raises SettingsError and PortInUse.
 
@@ -109,7 +109,7 @@ class _Upstream(NamedTuple):
 
 
 def _upstream(
-    shared: SharedParts,
+    shared: ListenerContext,
     listener: Listener,
     security: TransportSecurity,
     names_from: ClusterRefresh | None,
@@ -129,7 +129,7 @@ def _upstream(
 
 
 def _served(
-    shared: SharedParts,
+    shared: ListenerContext,
     listener: Listener,
     *,
     security: TransportSecurity,
@@ -168,7 +168,7 @@ def _served(
 
 
 def _discovery(
-    shared: SharedParts,
+    shared: ListenerContext,
     listener: Listener,
     cluster: ClusterRefresh,
     counts: PartitionCounts,
@@ -194,7 +194,9 @@ def _bootstrap_port(listener: Listener, early: EarlyPorts) -> socket.socket:
     )
 
 
-def _relay_settings(shared: SharedParts, listener: Listener, topic_names: ClusterTopicNames) -> RelaySettings:
+def _relay_settings(
+    shared: ListenerContext, listener: Listener, topic_names: ClusterTopicNames
+) -> RelaySettings:
     limits = shared.settings.limits
     return RelaySettings(
         max_frame_bytes=limits.max_frame_bytes,
@@ -212,7 +214,7 @@ def _relay_settings(shared: SharedParts, listener: Listener, topic_names: Cluste
 
 
 def _broker_ports(
-    shared: SharedParts,
+    shared: ListenerContext,
     listener: Listener,
     bootstrap: socket.socket,
     bound: Callable[[int, socket.socket], None],

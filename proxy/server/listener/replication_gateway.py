@@ -15,16 +15,16 @@ from proxy.server.listener.accept.admission import UnlimitedAdmission
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ConfiguredBrokers
 from proxy.server.listener.gateway import Gateway
+from proxy.server.listener.listener_context import ListenerContext
 from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.server.listener.relays import ReplicationRelays
 from proxy.server.listener.serving import serving, transport_security
-from proxy.server.listener.shared_parts import SharedParts
 from proxy.server.listener.traffic_watch import UnreadFetches
 from proxy.upstream.refresh import ClusterRefresh
 from proxy.upstream.topic_names import ClusterTopicNames
 
 
-def replication_gateway(shared: SharedParts, listener: Listener, cluster: ClusterRefresh) -> Gateway:
+def replication_gateway(shared: ListenerContext, listener: Listener, cluster: ClusterRefresh) -> Gateway:
     """Build a listener for brokers. Raises SettingsError.
 
     `cluster` is the one of a listener for clients: this listener makes no requests of its own.

@@ -26,7 +26,7 @@ from proxy.server.workers.channel import (
     Record,
     WorkerReply,
 )
-from proxy.server.workers.local_shares import LocalShares
+from proxy.server.workers.worker_shares_log import WorkerSharesLog
 from proxy.tasks import Tasks
 from proxy.telemetry.console import decode_request, encode_reply
 
@@ -42,7 +42,7 @@ class WorkerLink:
         """`number` counts the workers from 1; `end` is connected to the supervisor."""
         self.number: Final = number
         self.balance: Final = balance
-        self.shares: Final = LocalShares(self._append)
+        self.shares: Final = WorkerSharesLog(self._append)
         """How the workers of this host share limits, if no topic is configured for that."""
         self.orphaned = False
         """Whether the supervisor is gone. Its successor needs the ports at once."""

@@ -25,8 +25,8 @@ from proxy.server.workers.fleet import Fleet
 from proxy.server.workers.ports import KeptPorts
 from proxy.server.workers.process import END_DELAY, WorkerProcess
 from proxy.server.workers.rolling_restart import RollingRestart
-from proxy.server.workers.share_log import ShareLog
 from proxy.server.workers.starts import FromSupervisor, Started, fork_workers, spawn
+from proxy.server.workers.supervisor_shares_log import SupervisorSharesLog
 from proxy.tasks import Tasks, every
 from proxy.upstream.addresses import join_address
 
@@ -110,7 +110,7 @@ class Supervisor:
         self._log_level: Final = log_level
         self._ports: Final = ports
         self._fleet: Final = Fleet(settings.worker_count)
-        self._shares: Final = ShareLog()
+        self._shares: Final = SupervisorSharesLog()
         self._counts: Final = counts
         self._started: Final = {each.number: each for each in started}
         """The processes that have started, and are not followed yet."""

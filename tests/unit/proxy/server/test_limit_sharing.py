@@ -24,7 +24,7 @@ from proxy.quota.verdict import Verdict
 from proxy.server import limit_sharing
 from proxy.server.limit_sharing import LimitSharing
 from proxy.server.workers.channel import Record
-from proxy.server.workers.local_shares import LocalShares
+from proxy.server.workers.worker_shares_log import WorkerSharesLog
 from proxy.store import consumers, shares_topic
 from proxy.store.share_records import decode_report, encode_report
 from proxy.store.shares_topic import SharesTopic
@@ -121,7 +121,7 @@ async def test_a_process_that_has_left_reports_nothing_while_it_ends(monkeypatch
     def time() -> float:
         return asyncio.get_running_loop().time() * 20  # Heartbeats are due after 0.05 s.
 
-    shares = LocalShares(append)
+    shares = WorkerSharesLog(append)
     sharing = LimitSharing("a", quota_engines(), shares, time)
     tasks.start(sharing.follow())
     tasks.start(sharing.run())
@@ -160,7 +160,7 @@ async def test_a_larger_part_applies_before_the_next_pass(monkeypatch: pytest.Mo
         use = BucketReport(key=key, limit=LIMIT, used=0.0, demand=demand, waiting=1)
         put(encode_report(Report(instance="b", number=number, read_to=1 << 40, buckets=[use])))
 
-    shares = LocalShares(append)
+    shares = WorkerSharesLog(append)
     sharing = LimitSharing("a", engines, shares, loop.time)
     tasks.start(sharing.follow())
     tasks.start(sharing.run())
@@ -224,7 +224,7 @@ async def test_a_process_that_reads_its_first_record_late_keeps_the_whole_limits
         passes += 1
         return min(loop.time(), stopped_at)
 
-    shares = LocalShares(written.append)
+    shares = WorkerSharesLog(written.append)
     sharing = LimitSharing("a", engines, shares, time)
     began = loop.time()
     tasks.start(sharing.follow())
@@ -260,7 +260,7 @@ async def test_each_silence_of_the_log_is_logged_once(
     def lines() -> int:
         return len([message for message in caplog.messages if "no report has arrived" in message])
 
-    shares = LocalShares(append)
+    shares = WorkerSharesLog(append)
     sharing = LimitSharing("a", quota_engines(), shares, time)
     tasks.start(sharing.follow())
     tasks.start(sharing.run())

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.resources import BROKER, ConfigResource
-from proxy.server.console.changes import QuotaChanges, Wrong
+from proxy.server.console.changes import InvalidChange, QuotaChanges
 from tests.support.server.consoles import ALICE, ORDERS, PRODUCER, RATE, ConsoleKit
 
 WHO = Identity("admin-port", "console", "10.0.0.7")
@@ -45,7 +45,7 @@ async def test_temporary() -> None:
     await make(kit, entity={"topic": "<default>"}, values={RATE: 5}, expires_at_ms=end)
     [(place, setting)] = kit.log.records
     assert (place.temporary, setting.expires_at_ms) == (True, end)
-    with pytest.raises(Wrong):  # the end is past
+    with pytest.raises(InvalidChange):  # the end is past
         await make(kit, entity={"user": "alice"}, values={PRODUCER: 5}, expires_at_ms=1)
 
 
@@ -76,7 +76,7 @@ async def test_temporary() -> None:
 )
 async def test_wrong_changes_change_nothing(change: object) -> None:
     kit = ConsoleKit()
-    with pytest.raises(Wrong):
+    with pytest.raises(InvalidChange):
         await kit.console._changes.make(json.dumps(change).encode(), WHO)
     assert kit.log.records == []
 
@@ -84,7 +84,7 @@ async def test_wrong_changes_change_nothing(change: object) -> None:
 async def test_a_topic_is_not_accepted_unseen_before_a_broker_is_known() -> None:
     kit = ConsoleKit()
     kit.cluster.known = []
-    with pytest.raises(Wrong):
+    with pytest.raises(InvalidChange):
         await make(kit, entity={"topic": "no-such-topic"}, values={RATE: 5})
     assert kit.log.records == []
     await make(kit, entity={"topic": "<default>"}, values={RATE: 5})
@@ -94,5 +94,5 @@ async def test_a_topic_is_not_accepted_unseen_before_a_broker_is_known() -> None
 async def test_a_value_with_a_unit_is_rejected_with_the_number_to_write(
     entity: dict[str, str], quota: str
 ) -> None:
-    with pytest.raises(Wrong, match=r"\b1000000\b.*\b1048576\b"):
+    with pytest.raises(InvalidChange, match=r"\b1000000\b.*\b1048576\b"):
         await make(ConsoleKit(), entity=entity, values={quota: "1MB/s"})

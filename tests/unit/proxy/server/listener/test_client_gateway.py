@@ -17,10 +17,10 @@ from proxy.relay.large_frames import LargeFrames
 from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.accept.admission import LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
+from proxy.server.listener.listener_context import ListenerContext
 from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.server.listener.ports.sni_hosts import SniHosts
-from proxy.server.listener.shared_parts import SharedParts
 from proxy.server.system.descriptors import allow_connections
 from proxy.tasks import Tasks
 from proxy.upstream.refresh import ClusterRefresh
@@ -45,7 +45,7 @@ class Builder:
         """A listener of the configuration, whose quotas see the cluster unless `parts` say otherwise."""
         settings = read(self.folder, f"quotas: {{store: none}}\nlisteners: [{listener}]\n{more}")
         admin: Any = NoAdminApis()
-        shared = SharedParts(
+        shared = ListenerContext(
             settings=settings,
             engines=self.engines,
             admission=LimitedAdmission(allow_connections(10), 10),

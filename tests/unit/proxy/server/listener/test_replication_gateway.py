@@ -18,9 +18,9 @@ from proxy.relay.large_frames import LargeFrames
 from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.accept.admission import LimitedAdmission
 from proxy.server.listener.gateway import Gateway
+from proxy.server.listener.listener_context import ListenerContext
 from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.server.listener.replication_gateway import replication_gateway
-from proxy.server.listener.shared_parts import SharedParts
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
@@ -57,7 +57,7 @@ async def serving(settings: Settings) -> AsyncIterator[Gateway]:
         "clients", ClusterAccess(settings.listeners[0].upstream.addresses, 1.0), lambda view: None
     )
     admin: Any = NoAdminApis()
-    shared = SharedParts(
+    shared = ListenerContext(
         settings=settings,
         engines=QuotaEngines(load_kinds(), Limits({})),
         admission=LimitedAdmission(1, 1),

@@ -1,11 +1,11 @@
 """The log of reports that the supervisor keeps."""
 
-from proxy.server.workers.share_log import KEPT_MS, ShareLog
+from proxy.server.workers.supervisor_shares_log import KEPT_MS, SupervisorSharesLog
 
 
 def test_records_have_offsets_and_the_supervisors_time_and_old_ones_are_dropped() -> None:
     now = 0
-    log = ShareLog(lambda: now)
+    log = SupervisorSharesLog(lambda: now)
     first = log.append(b"a")
     now = KEPT_MS
     second = log.append(b"b")

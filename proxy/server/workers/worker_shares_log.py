@@ -1,6 +1,6 @@
-"""LocalShares: a worker's view of the log by which the workers of one host share limits.
+"""WorkerSharesLog: a worker's view of the log by which the workers of one host share limits.
 
-It has the interface of SharesTopic, without a topic.
+It has the interface of SharesLog, as SharesTopic has.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ AT_ONCE: Final = 100
 """After a report of more buckets than this, the event loop gets a turn."""
 
 
-class LocalShares:
+class WorkerSharesLog:
     """run() follows the log; append() writes to it."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 from proxy.quota.sharing.reports import BucketReport, Report
 from proxy.server.workers.channel import Record
-from proxy.server.workers.local_shares import AT_ONCE, LocalShares
+from proxy.server.workers.worker_shares_log import AT_ONCE, WorkerSharesLog
 from proxy.store.share_records import encode_report
 from proxy.tasks import Tasks
 
@@ -13,9 +13,9 @@ def report(number: int) -> Report:
     return Report(instance="a/1", number=number, read_to=0, buckets=[])
 
 
-async def seen(*records: Record) -> tuple[list[object], LocalShares]:
+async def seen(*records: Record) -> tuple[list[object], WorkerSharesLog]:
     """What the log hands over for these records; "anew" where it begins anew."""
-    shares = LocalShares(lambda value: None)
+    shares = WorkerSharesLog(lambda value: None)
     found: list[object] = []
     for record in records:
         shares.take(record)
@@ -50,7 +50,7 @@ async def test_what_is_no_report_is_skipped() -> None:
 
 async def test_reports_are_appended_as_records() -> None:
     sent: list[bytes] = []
-    shares = LocalShares(sent.append)
+    shares = WorkerSharesLog(sent.append)
     shares.append(report(2))
     assert sent == [encode_report(report(2))]
     await shares.close()

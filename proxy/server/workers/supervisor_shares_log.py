@@ -1,7 +1,7 @@
-"""ShareLog: the log of reports by which the workers of one host share limits, kept by the supervisor.
+"""SupervisorSharesLog: the log of reports by which the workers of one host share limits.
 
-It stands for the topic of docs/sharing.md: all workers read the same records in the same order, with the
-supervisor's clock.
+The supervisor has it instead of the topic of docs/sharing.md: all workers read the same records in the same
+order, with the supervisor's clock.
 """
 
 import time
@@ -20,7 +20,7 @@ def _monotonic_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-class ShareLog:
+class SupervisorSharesLog:
     """The records of the last seconds."""
 
     def __init__(self, now_ms: Callable[[], int] = _monotonic_ms) -> None:

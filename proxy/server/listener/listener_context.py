@@ -1,4 +1,4 @@
-"""SharedParts: what the listeners of one process have in common."""
+"""ListenerContext: what the listeners of one process have in common."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.tasks import Tasks
 
 
-class SharedParts(NamedTuple):
+class ListenerContext(NamedTuple):
     """What the listeners of one process have in common."""
 
     settings: Settings
