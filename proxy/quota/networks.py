@@ -6,7 +6,7 @@ from typing import Final, final
 _IPV4_BITS: Final = 32
 _MAPPED_LENGTH: Final = 96
 """The length of ::ffff:0:0/96, the IPv6 network of IPv4-mapped addresses."""
-_REMEMBERED_AT_MOST: Final = 1 << 16
+REMEMBERED_AT_MOST: Final = 1 << 16
 """Addresses with a cached result, a few MiB. If there are more, the cache is cleared."""
 
 
@@ -71,7 +71,7 @@ class Networks:
         known = self._remembered.get(address)
         if known is not None:
             return known
-        if len(self._remembered) >= _REMEMBERED_AT_MOST:
+        if len(self._remembered) >= REMEMBERED_AT_MOST:
             self._remembered.clear()
         around = networks_around(address, self._lengths)
         known = len(self._names.intersection(around)) > 0

@@ -10,7 +10,7 @@ from proxy.quota.measure.first_parts import FirstParts
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.wire.views import Item
 
-_FOUND_AT_MOST: Final = 1 << 18
+FOUND_AT_MOST: Final = 1 << 18
 """Cached results of the source; past this many the cache starts again, empty. Clients choose their client
 ids."""
 
@@ -79,7 +79,7 @@ class SourcedPartitions:
             elif bucket.whole_limit != sourced.limit:
                 bucket.configure(sourced.limit, self._rule, now)
         if sourced is None or sourced.keep:
-            if len(self._found) >= _FOUND_AT_MOST:
+            if len(self._found) >= FOUND_AT_MOST:
                 self._found.clear()
             self._found[use] = bucket
         return bucket

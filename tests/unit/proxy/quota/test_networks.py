@@ -3,6 +3,7 @@ import re
 import pytest
 
 from proxy.quota.networks import (
+    REMEMBERED_AT_MOST,
     Networks,
     canonical_address,
     canonical_network,
@@ -112,3 +113,10 @@ def test_nothing_is_in_an_empty_set() -> None:
 def test_a_set_takes_networks_only() -> None:
     with pytest.raises(ValueError, match="'localhost'"):
         Networks(["10.0.0.0/8", "localhost"])
+
+
+def test_the_remembered_addresses_are_bounded() -> None:
+    networks = Networks(["10.0.0.0/8"])
+    for number in range(REMEMBERED_AT_MOST + 1):
+        networks.contain(f"name {number}")
+    assert len(networks._remembered) == 1

@@ -126,6 +126,14 @@ def test_without_limits_no_fetch_goes_beside_others() -> None:
     assert side.beside() is None
 
 
+def test_a_fetch_without_a_limit_needs_no_grant_beside_others() -> None:
+    """A follower, or a client with another client id on the same connection."""
+    side = Side()
+    side.first()
+    assert side.grants.beside(side.view(replica_id=2), side.client, START) is None
+    assert present(side.beside()).granted
+
+
 def test_the_places_of_earlier_fetches_are_given_up() -> None:
     """A muted client has one place, that of its next fetch."""
     side = Side()

@@ -104,6 +104,13 @@ def test_too_many_partitions_share_one_bucket() -> None:
     assert one.bucket.limit == 1000
 
 
+def test_the_remembered_topics_without_a_limit_are_bounded() -> None:
+    made = buckets()
+    for number in range(partition_buckets.UNLIMITED_AT_MOST + 1):
+        made.find(f"made-up {number}", 0, 0.0)
+    assert len(made._unlimited) == 1
+
+
 def test_buckets_that_owe_nothing_make_room() -> None:
     made = buckets(ALL)
     present(made.find("orders", 0, 0.0)).bucket.record(1_000_000, 0.0)

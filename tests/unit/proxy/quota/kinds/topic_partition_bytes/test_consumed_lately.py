@@ -4,7 +4,11 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import DROPPED, LimitedPartition, PartitionBuckets
-from proxy.quota.kinds.topic_partition_bytes.consumed_lately import LATELY_SECONDS, ConsumedLately
+from proxy.quota.kinds.topic_partition_bytes.consumed_lately import (
+    CONNECTIONS_AT_MOST,
+    LATELY_SECONDS,
+    ConsumedLately,
+)
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE, CONSUMER_BYTE_RATE_ACTION, OMIT, THROTTLE
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.measure.bucket import Bucket
@@ -53,6 +57,16 @@ def test_connections_without_records_are_forgotten() -> None:
     lately.forget(LATELY_SECONDS)
     assert lately.buckets(WHO, 1.0) is None
     assert lately.buckets(OTHER, LATELY_SECONDS) == [A]
+
+
+def test_the_connections_are_bounded() -> None:
+    lately = ConsumedLately()
+    lately.consumer(WHO, 0.0).got(A, 0.0)
+    for _ in range(CONNECTIONS_AT_MOST):
+        last = Identity("u", "c", "127.0.0.1")
+        lately.consumer(last, 0.0)
+    assert lately.known(WHO) is None
+    assert lately.known(last) is not None
 
 
 def test_partitions_come_in_any_order_and_number() -> None:

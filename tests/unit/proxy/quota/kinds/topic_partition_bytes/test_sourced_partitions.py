@@ -108,6 +108,18 @@ def test_made_up_partitions_have_a_bounded_number_of_buckets() -> None:
     assert made.find(item(partition=-1), WHO, 1.0) is hot
 
 
+def test_the_cached_results_are_bounded() -> None:
+    source = Rules()
+    made = partitions(source)
+    others = item("others")
+    for partition in range(sourced_partitions.FOUND_AT_MOST + 1):
+        others.partition = partition
+        made.find(others, WHO, 0.0)
+    assert len(made._found) == 1
+    made.find(others, WHO, 0.0)
+    assert source.asked == sourced_partitions.FOUND_AT_MOST + 1
+
+
 def test_a_new_bucket_begins_with_its_part_of_a_shared_limit() -> None:
     made = partitions(Rules())
     made.first_parts = a_quarter()
