@@ -126,7 +126,15 @@ def measure(case: Case, port: int, pid: int, *, folder: Path, keep: Path, dump: 
     process's dumps before.
     """
     load = Load(
-        case.kind, case.size, case.partitions, 1, depth, 0.0, case.requests, quota_proxy.TENANT, TENANTS
+        kind=case.kind,
+        size=case.size,
+        partitions=case.partitions,
+        connections=1,
+        depth=depth,
+        rate=0.0,
+        requests=case.requests,
+        client_id=quota_proxy.TENANT,
+        client_ids=TENANTS,
     )
     warm_up = case.requests // WARM_UP_PART
     poller = Poller()

@@ -81,15 +81,15 @@ def measure(
             phase(WARM_UP_SECONDS)
     counted = None if turns is None else turns.since(before)
     return Measured(
-        name,
-        where,
-        latencies(calm[0]),
-        latencies(attacked[0]),
-        responses,
-        ends,
-        throttled_ms / 1000,
-        (latencies(calm[1]), latencies(attacked[1])) if len(ports) > 1 else None,
-        counted,
+        attack=name,
+        target=where,
+        calm=latencies(calm[0]),
+        attacked=latencies(attacked[0]),
+        responses=responses,
+        ends=ends,
+        throttled_seconds=throttled_ms / 1000,
+        at_broker=(latencies(calm[1]), latencies(attacked[1])) if len(ports) > 1 else None,
+        turns=counted,
     )
 
 

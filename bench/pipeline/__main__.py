@@ -136,7 +136,15 @@ def _measure(tool: str, job: str, size: int, form: str, source: Path, memory: st
         )
     shutil.rmtree(out)
     said = json.loads(done.stdout.splitlines()[-1])
-    return Result(tool, job, form, size, seconds, said["cpu_seconds"], said["megabytes"])
+    return Result(
+        tool=tool,
+        job=job,
+        form=form,
+        events=size,
+        seconds=seconds,
+        cpu_seconds=said["cpu_seconds"],
+        megabytes=said["megabytes"],
+    )
 
 
 def _table(results: Sequence[Result]) -> Table:

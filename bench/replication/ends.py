@@ -133,7 +133,17 @@ def main() -> None:
     )
     options = parser.parse_args()
     sides = (LEADER, FOLLOWER)
-    plan = Plan("moved", options.partitions, 1, 4 << 20, sides, BEFORE, AFTER, OTHERS, options.calm_seconds)
+    plan = Plan(
+        topic="moved",
+        partitions=options.partitions,
+        megabytes=1,
+        rate=4 << 20,
+        sides=sides,
+        before=BEFORE,
+        after=AFTER,
+        load=OTHERS,
+        calm_seconds=options.calm_seconds,
+    )
     page = Page()
     found: list[Stretch] = []
     with native(3) as site:

@@ -120,7 +120,16 @@ def plans(options: argparse.Namespace) -> Iterator[tuple[str, Plan]]:
         megabytes = options.long_megabytes if case.is_long else options.megabytes
         yield (
             case.name,
-            Plan(topic, options.partitions, megabytes, options.rate, case.sides, before, after, loaded),
+            Plan(
+                topic=topic,
+                partitions=options.partitions,
+                megabytes=megabytes,
+                rate=options.rate,
+                sides=case.sides,
+                before=before,
+                after=after,
+                load=loaded,
+            ),
         )
 
 
