@@ -64,7 +64,7 @@ class Side:
         self.output.clear()
         request = present(self.exchange.request)
         api = present(self.exchange.api)
-        reader, view = start_response(api, request.api_version, [frame], False)
+        reader, view = start_response(api, request.api_version, [frame], True)
         return self.whole.read(
             Frame([frame], len(frame), True),
             reader,
