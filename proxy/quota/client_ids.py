@@ -15,6 +15,7 @@ from typing import Final
 MAX_BYTES: Final = 255
 """The largest client id that is kept whole, in bytes of UTF-8."""
 _KEPT_BYTES: Final = 200
+"""Enough for people to recognize the client."""
 _MARK: Final = "~sha256:"
 _DIGITS: Final = 64
 _HEXADECIMAL: Final = frozenset("0123456789abcdef")

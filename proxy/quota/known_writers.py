@@ -17,6 +17,9 @@ from proxy.quota.not_appended import not_appended
 from proxy.wire.views import UNCHARGED, RequestView, ResponseView
 
 REMEMBERED_SECONDS: Final = 3600.0
+"""For so long after a broker has appended a user's records, the user may write to the topic. A right that is
+revoked ends with the first batch that the broker does not append.
+"""
 PAIRS_AT_MOST: Final = 100_000
 """Pairs of user and topic. Further ones are not remembered, and so are charged when they are appended."""
 _NO_TOPICS: Final[dict[str, float]] = {}

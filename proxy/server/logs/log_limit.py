@@ -8,6 +8,7 @@ LINES: Final = 5
 """For each cause in each window: enough examples for an operator. Each line is a write on the loop, and more
 of them would delay other clients and fill the disk."""
 WINDOW_SECONDS: Final = 1.0
+"""Short, so that the first lines about a new client come soon."""
 CAUSES_AT_MOST: Final = 1000
 """The proxy's causes are a fixed few. The bound is for a caller that takes them from a client's data."""
 
