@@ -12,6 +12,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.known_writers import KnownWriters
 from proxy.quota.limits.enforcement import NO_EXEMPTIONS, UNLIMITED
 from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.debt import Debt
 from proxy.quota.quota import Quota
 from proxy.quota.rejection.rejections import NOTHING_REJECTED, RejectedItems, Rejections
@@ -155,6 +156,22 @@ class QuotaEngine:
         if not self._exemptions.exempt_address(address):
             for quota in self._active:
                 quota.give_back_connection(address, now)
+
+    def owed(self, who: Identity, now: float) -> Bucket | None:
+        """Return the bucket with the longest debt for which a client's first request on a connection waits;
+        None if it does not wait.
+        """
+        if self._exemptions.exempt(who):
+            return None
+        longest: Bucket | None = None
+        seconds = 0.0
+        for quota in self._active:
+            bucket = quota.owed(who, now)
+            if bucket is not None and not bucket.observed:
+                wait = bucket.wait(now)
+                if wait > seconds:
+                    longest, seconds = bucket, wait
+        return longest
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Charge a request that has been read. The wait is from `now`."""

@@ -120,6 +120,12 @@ class Quota:
         """Whether a client has a limit; only asked for limited_api_keys."""
         return False
 
+    def owed(self, who: Identity, now: float) -> Bucket | None:
+        """Return the bucket whose debt a client's first request on a connection waits for; None if it does
+        not wait. For quotas that charge a request only after it has been forwarded.
+        """
+        return None
+
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
         """Charge a request before it is forwarded. Not called for APIs that the relay does not read
         (proxy.wire.apis.registry).

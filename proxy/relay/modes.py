@@ -30,6 +30,8 @@ MEMORY_WAITING: Final = 8
 """Requests: a large Produce request waits for memory to be buffered in; nothing more is read."""
 NAMES_WAITING: Final = 9
 """Requests: a Produce request, or the rest of it, waits for topic names; nothing behind it is read."""
+FIRST_WAITING: Final = 10
+"""Requests: the first request of a client on a connection waits for a debt; nothing behind it is read."""
 
 NAMES: Final = (
     "reading",
@@ -42,6 +44,7 @@ NAMES: Final = (
     "produce_waiting",
     "memory_waiting",
     "names_waiting",
+    "first_waiting",
 )
 
 Transitions = dict[tuple[int, int], str]
@@ -64,6 +67,8 @@ REQUEST_TRANSITIONS: Final[Transitions] = {
     (NAMES_WAITING, READING): "the names are known, or the cluster does not have the topics",
     (CUTTING_THROUGH, NAMES_WAITING): "the same, for a partition in a large request",
     (NAMES_WAITING, CUTTING_THROUGH): "the names are known",
+    (READING, FIRST_WAITING): "the first request of a client, which owes request time or mutations",
+    (FIRST_WAITING, READING): "the debt is paid",
     (READING, CLOSING): "a quota rejects a Produce request with acks=0",
 }
 RESPONSE_TRANSITIONS: Final[Transitions] = {

@@ -105,8 +105,8 @@ class Relay:
 
     @property
     def waits_for_debt(self) -> bool:
-        """Whether Produce requests wait that are dropped if their client closes the connection: they wait for
-        a debt to be paid, or have not been read because of the debt of rejected bytes. The client treats them
+        """Whether requests wait that are dropped if their client closes the connection: they wait for a debt
+        to be paid, or have not been read because of the debt of rejected bytes. The client treats them
         as failed. The relay does not read the client meanwhile, so the shell must check whether the client
         has closed the connection before it calls handle_timer().
         """

@@ -3,8 +3,9 @@ CreatePartitions.
 
 Each topic is charged before the request is forwarded. Versions with THROTTLING_QUOTA_EXCEEDED are strict:
 topics are rejected while the tokens are below zero, and the other topics are forwarded in one request. In
-older versions (permissive) all topics are forwarded. Topics that the broker rejects get their tokens back.
-If that admits topics that were rejected, they are forwarded in a further request. The client gets one
+older versions (permissive) the request waits until the tokens are not below zero, and then all topics are
+forwarded; the requests of one quota wait for each other. Topics that the broker rejects get their tokens
+back. If that admits topics that were rejected, they are forwarded in a further request. The client gets one
 response. It is throttled if a topic was rejected, or, in older versions, while the tokens are below zero.
 
 A controller checks the name of a new topic, its partitions and everything else before the quota. So if the
@@ -13,8 +14,9 @@ request, and creates nothing. Topics that it rejects get its error in place of T
 cost nothing. For CreatePartitions, the controller checks the brokers of an assignment only after the quota.
 """
 
+import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,6 +41,7 @@ from proxy.admin.mutations.auto_creations import AutoCreations
 from proxy.admin.mutations.permit_charge import NONE, PermitCharge
 from proxy.admin.mutations.permits import NO_PERMITS, PermitCosts, Permits
 from proxy.admin.mutations.streams_topics import StreamsTopics
+from proxy.admin.mutations.turns import MutationTurns
 from proxy.admin.yielder import Yielder
 from proxy.quota.identity import Identity, client_key
 from proxy.quota.kinds.controller_mutation import ControllerMutation
@@ -69,8 +72,14 @@ class Outcome:
 class ControllerMutations:
     """Answers the requests to all clusters."""
 
-    def __init__(self, quota: ControllerMutation, time: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        quota: ControllerMutation,
+        time: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._quota: Final = quota
+        self._turns: Final = MutationTurns(quota, time, sleep)
         self._time: Final = time
         self._clusters: Final[dict[str, PermitCosts]] = {}
         self.auto_creations: Final = AutoCreations(quota, self.costs, time)
@@ -107,7 +116,11 @@ class ControllerMutations:
             costs = await prices.of(request, broker.counts, broker.node_id, yielder)
             charge = PermitCharge(self._quota, bucket, request, costs, who)
             run = _ChargedRequest(request, costs, charge, self._time)
-        await run.forward(broker.ask, yielder)
+        if bucket is None or request.strict:
+            await run.forward(broker.ask, yielder)
+        else:
+            async with self._turns.turn(bucket, who):
+                await run.forward(broker.ask, yielder)
         for requested, done in run.done:
             prices.note(request, requested.fields, done.fields, run.costs.get(requested.key, NO_PERMITS))
             await yielder.step()

@@ -20,8 +20,7 @@ All other heartbeats are forwarded at once.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from proxy.admin.broker import Broker, Reply
@@ -36,6 +35,7 @@ from proxy.admin.messages.streams_groups import (
     read_heartbeat_status,
 )
 from proxy.admin.mutations.permits import MOST_PARTITIONS, PermitCosts
+from proxy.admin.mutations.turns import MutationTurns
 from proxy.admin.yielder import Yielder
 from proxy.quota.identity import Identity, client_key
 from proxy.quota.kinds.controller_mutation import ControllerMutation
@@ -48,8 +48,6 @@ from proxy.wire.errors import ProtocolError
 
 GROUPS_AT_MOST: Final = 10_000
 """Groups that are known to lack no topic, and groups whose topics are being created."""
-LONGEST_SLEEP: Final = 1.0
-"""The most seconds until a waiting heartbeat checks the limit again, which may have been raised."""
 
 Group = tuple[str, str]
 """The ids of a cluster and of a group in it."""
@@ -69,11 +67,10 @@ class StreamsTopics:
         self._quota: Final = quota
         self._costs: Final = costs
         self._time: Final = time
-        self._sleep: Final = sleep
+        self._turns: Final = MutationTurns(quota, time, sleep)
         self._complete: Final[dict[Group, None]] = {}
         """Groups that lacked no topic when a member last sent a heartbeat."""
         self._pending: Final[dict[Group, _Pending]] = {}
-        self._lines: Final[dict[Bucket, _Line]] = {}
 
     async def answer(self, intercepted: Intercepted, broker: Broker) -> Reply:
         """Return the broker's response. Raises ProtocolError if the request does not parse, RelayError if the
@@ -110,8 +107,7 @@ class StreamsTopics:
         bucket = self._bucket(who)
         if bucket is None or not self._lacks(group, creation.missing):
             return await self._forward_now(group, creation, topology, who)
-        async with self._line(bucket):
-            await self._wait(who)
+        async with self._turns.turn(bucket, who):
             await creation.look(topology)
             return await self._forward_now(group, creation, topology, who)
 
@@ -140,28 +136,6 @@ class StreamsTopics:
 
     def _bucket(self, who: Identity) -> Bucket | None:
         return self._quota.bucket(who, self._time())
-
-    @asynccontextmanager
-    async def _line(self, bucket: Bucket) -> AsyncIterator[None]:
-        """Wait for the other heartbeats with the same quota."""
-        line = self._lines.setdefault(bucket, _Line())
-        line.length += 1
-        try:
-            async with line.lock:
-                yield
-        finally:
-            line.length -= 1
-            if line.length == 0:
-                del self._lines[bucket]
-
-    async def _wait(self, who: Identity) -> None:
-        """Wait until the tokens are not below zero."""
-        while True:
-            bucket = self._bucket(who)
-            seconds = 0.0 if bucket is None or bucket.observed else bucket.wait(self._time())
-            if seconds <= 0.0:
-                return
-            await self._sleep(min(max(seconds, 0.001), LONGEST_SLEEP))
 
     def _charge(self, group: Group, missing: dict[str, int], who: Identity) -> int:
         """Charge the topics that a heartbeat creates, less what has been charged for those of them that an
@@ -209,14 +183,6 @@ class StreamsTopics:
         self._complete[group] = None
         if len(self._complete) > GROUPS_AT_MOST:
             del self._complete[next(iter(self._complete))]
-
-
-class _Line:
-    """The heartbeats with one quota, of which one is forwarded at a time."""
-
-    def __init__(self) -> None:
-        self.lock: Final = asyncio.Lock()
-        self.length = 0
 
 
 class _Pending:

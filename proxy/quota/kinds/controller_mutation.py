@@ -5,8 +5,9 @@
 
 CreateTopics and CreatePartitions take a token for each new partition, DeleteTopics for each partition of the
 topic. An admitted topic takes all of its tokens, so they may fall far below zero; then no topic is admitted
-until they are at zero again. Older versions of these requests have no error code for this: with them every
-topic is admitted, and the client is throttled (Kafka's permissive quota).
+until they are at zero again. Older versions of these requests have no error code for this: they wait until
+the tokens are at zero, and then every topic is admitted, and the client is throttled (Kafka's permissive
+quota, which throttles only the connection of an earlier request).
 
 Brokers also create topics that a Metadata request asks for (auto.create.topics.enable). Each takes
 num.partitions tokens; a topic that is not admitted remains unknown to the client. And brokers create the

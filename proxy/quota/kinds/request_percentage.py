@@ -32,8 +32,10 @@ partition.
     pace      percent-seconds refill at Q per second up to burst_seconds x Q; wait = -tokens / Q (TokenBucket)
     window    wait = (rate - Q) / Q x window, as in Kafka (SampledRate, QuotaUtils.boundedThrottleTime)
 
-As in Kafka, no wait is longer than one window (1 s). A debt is remembered as long as Kafka's rate remembers a
-use (11 s), so that one slow request does not slow its client down for minutes.
+As in Kafka, no response makes its client wait for longer than one window (1 s). A debt is remembered as long
+as Kafka's rate remembers a use (11 s), so that one slow request does not slow its client down for minutes.
+The first request on a connection waits until the debt is paid (proxy.relay.requests.first_wait); Kafka
+forwards it at once.
 """
 
 from typing import Final, final
@@ -88,6 +90,9 @@ class RequestPercentage(Quota):
         limits = Limits({})
         self._used: Final = Buckets(REQUEST_PERCENTAGE, limits, _rule(limits))
         self.configure(limits, 0.0)
+
+    def owed(self, who: Identity, now: float) -> Bucket | None:
+        return self._used.find(who, now)
 
     def charge(self, request: RequestView, response: ResponseView, who: Identity, now: float) -> Verdict:
         if request.replica_id >= 0:

@@ -28,6 +28,7 @@ from proxy.relay.modes import (
     CLOSING,
     CUTTING_THROUGH,
     FETCH_WAITING,
+    FIRST_WAITING,
     NAMES_WAITING,
     PRODUCE_WAITING,
     READING,
@@ -93,18 +94,18 @@ class RequestAdmission:
     @property
     def waiting(self) -> bool:
         """Whether a request has been read and is neither answered nor forwarded."""
-        return self._mode.now in (FETCH_WAITING, PRODUCE_WAITING, NAMES_WAITING)
+        return self._mode.now in (FETCH_WAITING, PRODUCE_WAITING, NAMES_WAITING, FIRST_WAITING)
 
     @property
     def waits_for_quotas(self) -> bool:
         """Whether a request has been read and waits for its quotas."""
-        return self._mode.now in (FETCH_WAITING, PRODUCE_WAITING)
+        return self._mode.now in (FETCH_WAITING, PRODUCE_WAITING, FIRST_WAITING)
 
     @property
     def waits_for_debt(self) -> bool:
-        """Whether Produce requests wait, here or unread, that are dropped if their client closes the
-        connection.
-        """
+        """Whether requests wait, here or unread, that are dropped if their client closes the connection."""
+        if self._mode.now == FIRST_WAITING:
+            return True
         wait = self._debt_wait
         if wait is not None:
             return wait.droppable
@@ -228,7 +229,11 @@ class RequestAdmission:
         """Note that a complete request has been forwarded, answered or dropped, unless it waits: its memory
         is needed until the broker has taken it. An earlier request may still need the connection's memory.
         """
-        if self._buffer.shared and self._mode.now not in (PRODUCE_WAITING, NAMES_WAITING):
+        if self._buffer.shared and self._mode.now not in (
+            PRODUCE_WAITING,
+            NAMES_WAITING,
+            FIRST_WAITING,
+        ):
             self._buffer.forwarded_large()
 
     # The steps of the parts after the first one

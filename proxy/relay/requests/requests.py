@@ -16,6 +16,7 @@ from proxy.relay.modes import (
     BUFFERING,
     CLOSING,
     CUTTING_THROUGH,
+    FIRST_WAITING,
     MEMORY_WAITING,
     READING,
     REQUEST_MODES,
@@ -25,6 +26,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.read_turns import FREE_FRAMES, LARGE_BYTES, PARTITIONS_SHIFT, PAUSE_SECONDS
 from proxy.relay.requests.admission import RequestAdmission
 from proxy.relay.requests.buffer import RequestBuffer
+from proxy.relay.requests.first_wait import FirstWait
 from proxy.relay.requests.interception import Interception
 from proxy.relay.requests.parser import RequestParser, check_list, unread_body
 from proxy.relay.requests.produce_gate import FULL_READ_BYTES
@@ -115,7 +117,9 @@ class Requests:
             fetch_gate=self._fetch_gate,
             buffer=self.buffer,
         )
-        """In the other modes but READING, it has the request."""
+        """In the other modes but READING and FIRST_WAITING, it has the request."""
+        self._first_wait: Final = FirstWait(engine)
+        """In the mode FIRST_WAITING, it has the request."""
         self._turns: Final = settings.request_turns
         self._more_waits = False
         """Whether the client has probably sent more bytes than have been read."""
@@ -139,6 +143,8 @@ class Requests:
         mode = self._mode.now
         if mode == READING:
             return 0.0
+        if mode == FIRST_WAITING:
+            return self._first_wait.wake_at
         return self.buffer.due_at if mode in (MEMORY_WAITING, BUFFERING) else self.admission.wake_at
 
     @property
@@ -232,14 +238,30 @@ class Requests:
         if self._authentication is not None and self._authentication.takes_bare(frame, self.sender.client):
             self._output.forward_to_broker(frame)
             return
-        self._dispatch(frame, start_reading(frame, self._reader), now)
-        self._reader.stop()
-
-    def _dispatch(self, frame: Frame, reader: Reader, now: float) -> None:
+        reader = start_reading(frame, self._reader)
         header = read_request_header(reader)
         if self._authentication is not None and not self._authentication.done:
             check_before_login(header)
         self.first_request_seen = True
+        client = self.sender.take(header)
+        if self.sender.fresh and self._waits_first(frame, header, reader, client, now):
+            self._mode.change(FIRST_WAITING)
+        else:
+            self._dispatch(frame, reader, header, now)
+        self._reader.stop()
+
+    def _waits_first(
+        self, frame: Frame, header: RequestHeader, reader: Reader, client: Client, now: float
+    ) -> bool:
+        """Whether the first request of a client on this connection waits for a debt."""
+        if self._authentication is not None and not self._authentication.done:
+            return False
+        first_wait = self._first_wait
+        waits = first_wait.begins(frame, header, reader.offset, client, now)
+        self.sender.fresh = not first_wait.last
+        return waits
+
+    def _dispatch(self, frame: Frame, reader: Reader, header: RequestHeader, now: float) -> None:
         client = self.sender.count(header, frame.size)
         api = self._parser.api(header)
         if api is not None:
@@ -284,8 +306,22 @@ class Requests:
         """
         if self._mode.now == BUFFERING:
             self.buffer.check_pace(now)
+        elif self._mode.now == FIRST_WAITING:
+            if self._first_wait.over(now):
+                self._end_first_wait(now)
         else:
             self.admission.wake(now)
+
+    def _end_first_wait(self, now: float) -> None:
+        """Continue with the request that has waited."""
+        frame = self._first_wait.take()
+        self._mode.change(READING)
+        reader = start_reading(frame, self._reader)
+        header = read_request_header(reader)
+        self._dispatch(frame, reader, header, now)
+        self._reader.stop()
+        if frame.complete:
+            self.admission.end_buffered()
 
     def end(self) -> None:
         """End the parts of this direction, because the connection is over."""

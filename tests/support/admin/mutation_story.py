@@ -87,10 +87,15 @@ class Story:
         """The broker's next responses (header and body), unless it makes them itself."""
         self.reply: Reply | None = None
         self._broker = Broker(CLUSTER, NODE_ID, self.counts, self._ask, FixedRights())
-        self._mutations = ControllerMutations(self.quota, self._time)
+        self.slept = 0.0
+        self._mutations = ControllerMutations(self.quota, self._time, self._sleep)
 
     def _time(self) -> float:
         return self.now
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        self.now += seconds
 
     def send(self, message: Any, user: str = USER) -> Any:
         """Send a request; return its response, decoded by kio."""

@@ -76,6 +76,23 @@ def test_permissive_admits_both_and_throttles(way: int) -> None:
     assert story.wait == (19.0, 0.0)
 
 
+@pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
+def test_permissive_waits_while_the_client_owes(way: int) -> None:
+    """On a new connection, which is not muted."""
+    story, _, permissive = list(three_ways())[way]
+    story.send(permissive)
+    assert story.slept == 0.0
+    story.send(permissive)
+    assert story.slept == pytest.approx(19.0)
+
+
+def test_strict_does_not_wait() -> None:
+    story = Story()
+    story.send(create_topics(TWO, 5))
+    assert story.codes(create_topics({"c": 1}, 6)) == [("c", THROTTLED)]
+    assert story.slept == 0.0
+
+
 def test_rejected_topic_is_admitted_after_the_throttle() -> None:
     story = Story()
     story.codes(create_topics(TWO))
@@ -297,7 +314,8 @@ def test_a_wait_that_may_become_shorter_is_told_in_pieces() -> None:
     assert story.wait == (4.0, 0.0)
     story.responses = [old_response({"a": 0, "b": 0}, messages=True)[4:]]
     story.send_frame(old_create_topics(TWO, 1))
-    assert story.wait == (34.0, 0.5)
+    assert story.slept == pytest.approx(4.0)
+    assert story.wait == (30.0, 0.5)
 
 
 def test_delete_topics_version_that_kio_lacks() -> None:

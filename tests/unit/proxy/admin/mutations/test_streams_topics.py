@@ -8,7 +8,7 @@ import pytest
 
 from proxy.admin.broker import Broker
 from proxy.admin.messages.streams_groups import MISSING_INTERNAL_TOPICS
-from proxy.admin.mutations import streams_topics
+from proxy.admin.mutations import streams_topics, turns
 from proxy.admin.mutations.permits import PermitCosts
 from proxy.admin.mutations.streams_topics import StreamsTopics
 from proxy.quota.identity import QuotaEntity
@@ -169,7 +169,7 @@ def test_groups_at_the_same_time_wait_for_each_other() -> None:
 
     to_end(together())
     assert cluster.slept == pytest.approx((20 * PARTITIONS - BURST - PARTITIONS) / RATE, abs=1)
-    assert cluster.answers._lines == {}
+    assert cluster.answers._turns._lines == {}
 
 
 def test_topics_that_exist_cost_nothing() -> None:
@@ -337,10 +337,10 @@ def test_a_limit_that_is_removed_ends_the_wait() -> None:
         cluster.now += seconds
         cluster.quota.configure(Limits({}), cluster.now)
 
-    cluster.answers._sleep = remove
+    cluster.answers._turns._sleep = remove
     before = cluster.now
     cluster.send(joining("h"))
-    assert cluster.now == before + streams_topics.LONGEST_SLEEP
+    assert cluster.now == before + turns.LONGEST_SLEEP
 
 
 def test_counts_that_are_not_known_cost_nothing(caplog: pytest.LogCaptureFixture) -> None:

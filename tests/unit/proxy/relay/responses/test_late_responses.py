@@ -233,13 +233,13 @@ def test_a_client_that_closes_early_is_charged_for_the_time_of_its_requests() ->
     assert not relay.awaits_late
 
 
-def test_its_next_connection_is_throttled() -> None:
+def test_its_next_connection_waits() -> None:
     limits, play = late_story(TIMED)
     play.client(opaque(1))
     play.relay.relay.end()
     play.relay.relay.receive_late(responded(1), START + 0.5)
-    again = Playbook(drive(limits, Ports(), Traffic())).at(0.5).client(opaque(1))
-    again.broker(responded(1)).muted(1.5)
+    again = Playbook(drive(limits, Ports(), Traffic())).at(0.5).client(opaque(1)).to_broker()
+    again.at(4.49).to_broker().at(4.51).to_broker(opaque(1))
 
 
 def test_a_large_response_is_charged_once() -> None:
