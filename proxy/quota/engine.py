@@ -119,6 +119,17 @@ class QuotaEngine:
         """Whether any quota limits this client's Produce requests by topic."""
         return self._limits_topics and not self._exemptions.exempt(who)
 
+    @property
+    def charges_time(self) -> bool:
+        """Whether any quota charges the time that brokers work on requests."""
+        return self._limits_time
+
+    def see_threads(self, node_id: int, threads: int) -> None:
+        """Tell the quotas how many threads of the broker work on requests; 0: that is not known."""
+        for quota in self._quotas:
+            if quota.node_id == node_id:
+                quota.threads = threads
+
     def limits_time(self, who: Identity) -> bool:
         """Whether any quota charges the time that brokers work on this client's requests."""
         return self._limits_time and not self._exemptions.exempt(who)

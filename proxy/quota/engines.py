@@ -106,6 +106,17 @@ class QuotaEngines:
         for _, engine in self._all():
             engine.see_cluster(view, now)
 
+    @property
+    def limits_time(self) -> bool:
+        """Whether any quota charges the time that brokers work on requests."""
+        return any(engine.charges_time for engine in self._engines.values())
+
+    def see_threads(self, node_id: int, threads: int) -> None:
+        """Tell the quotas how many threads of a broker work on requests; 0: that is not known."""
+        engine = self._engines.get(node_id)
+        if engine is not None:
+            engine.see_threads(node_id, threads)
+
     def shared(self, kind: QuotaKind) -> Quota:
         """The quota that brokers share. It has no limits until there is an engine."""
         quota = self._shared.get(kind.name)

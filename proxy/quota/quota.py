@@ -76,6 +76,8 @@ class Quota:
         """Whether the quota needs the cluster's partitions; configure() sets it."""
         self.node_id = -1
         """The broker of the quota; -1 if brokers share it."""
+        self.threads = 0
+        """How many threads of the broker work on requests; 0 if that is not known, or if brokers share it."""
         self.scope = ""
         """The only scope of the limits that configure() gets; empty for both."""
         self.omits = False

@@ -80,6 +80,8 @@ class Listeners:
         self.feed: Final[QuotaClusterFeed] = asking.feed
         """Gives the quotas what the metadata of the cluster says."""
         self._cluster: Final = asking.discovery.cluster
+        self._threads: Final = asking.threads
+        self._tasks: Final = tasks
         self.replication: Final[list[Gateway]] = [
             replication_gateway(shared, listener, self._cluster)
             for listener in settings.listeners
@@ -123,6 +125,8 @@ class Listeners:
         for listener in self._clients:
             listener.discovery.learn()
         await quotas_loaded()
+        if self._cluster.may_ask:
+            self._tasks.start(self._threads.run())
         for gateway in self.clients:
             gateway.start()
 

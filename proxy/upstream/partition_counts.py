@@ -1,4 +1,6 @@
-"""PartitionCounts: asks brokers, on the proxy's own connections, for the partitions of topics."""
+"""PartitionCounts: asks brokers, on the proxy's own connections, for the partitions of topics, and for their
+own threads.
+"""
 
 import asyncio
 import logging
@@ -28,6 +30,8 @@ BROKER_RESOURCE: Final = i8(4)
 """Kafka's ConfigResource.Type of a broker."""
 NUM_PARTITIONS: Final = "num.partitions"
 AUTO_CREATE: Final = "auto.create.topics.enable"
+THREADS: Final = ("num.io.threads", "num.network.threads")
+"""The threads whose time request_percentage limits in Kafka."""
 DEFAULT_SECONDS: Final = 60.0
 """For how long a broker's TopicDefaults are cached: changing them takes a restart of the broker."""
 TOPICS_AT_A_TIME: Final = 500
@@ -178,22 +182,32 @@ class PartitionCounts:
 
     async def _topic_defaults(self, node_id: int) -> TopicDefaults:
         """Request the broker's configs for new topics. Raises UpstreamUnavailable."""
-        # Imported here: only requests that create topics need it.
+        values = await self._described(node_id, (NUM_PARTITIONS, AUTO_CREATE))
+        return TopicDefaults(int(values[NUM_PARTITIONS]), values.get(AUTO_CREATE) != "false")
+
+    async def threads(self, node_id: int) -> int:
+        """Return how many threads of the broker work on requests. Raises UpstreamUnavailable."""
+        values = await self._described(node_id, THREADS)
+        return sum(int(values.get(name, "0")) for name in THREADS)
+
+    async def _described(self, node_id: int, names: tuple[str, ...]) -> dict[str, str]:
+        """Request these configs of the broker. Raises UpstreamUnavailable if the first has no value."""
+        # Imported here: most proxies do not need it.
         from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
         from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
 
         resource = DescribeConfigsResource(
             resource_type=BROKER_RESOURCE,
             resource_name=str(node_id),
-            configuration_keys=(NUM_PARTITIONS, AUTO_CREATE),
+            configuration_keys=names,
         )
         response = await self._connection(node_id).ask(
             DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse
         )
-        values = {config.name: config.value for result in response.results for config in result.configs}
-        partitions = values.get(NUM_PARTITIONS)
-        if partitions:
-            return TopicDefaults(int(partitions), values.get(AUTO_CREATE) != "false")
+        configs = [config for result in response.results for config in result.configs]
+        values = {config.name: config.value for config in configs if config.value}
+        if names[0] in values:
+            return values
         why = [result.error_message or result.error_code.name for result in response.results]
         raise UpstreamUnavailable(", ".join(why) or "the response has no value")
 

@@ -275,6 +275,8 @@ class ResponseView(View):
         """Seconds from when the broker could begin with the request to this response; 0.0 if that is not
         known.
         """
+        self.began = 0.0
+        """When the broker could begin with the request; 0.0 if that is not known."""
         self.found: Found | None = None
         """What a quota has looked up for the items, when it was asked whether to withhold them; None for
         nothing.

@@ -7,6 +7,11 @@ time:
             whichever is later: a broker processes one request of a connection at a time
     until   the response arrived
 
+All requests of one bucket that are at the broker at the same moment are charged no more together than the
+time of all threads of the broker (num.io.threads and num.network.threads; BusyTime), if the proxy may
+describe its configs: the others wait in its queue, which Kafka does not charge. This does not apply to
+fetches and JoinGroup, for which there are other bounds, and not if brokers share the quota.
+
 This includes work of other machines that the broker waits for: the followers' in a Produce with acks=all, the
 controller's in CreateTopics. It excludes waits that the client requested:
 
@@ -44,6 +49,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
+from proxy.quota.measure.busy_time import BusyTime
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import DOUBLE, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
@@ -63,6 +69,8 @@ REQUEST_PERCENTAGE: Final = "request_percentage"
 _FETCHES: Final = (FETCH, SHARE_FETCH)
 _GROUP_APIS: Final = (JOIN_GROUP, SYNC_GROUP)
 _LOGIN_APIS: Final = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
+_BOUNDED_APIS: Final = (*_FETCHES, *_GROUP_APIS, *_LOGIN_APIS)
+"""The requests for which the charge does not depend on the service time alone."""
 API_KEYS: Final = tuple(range(END))
 _PERCENT: Final = 100.0
 """Percent-seconds, the unit of the quota, for each second."""
@@ -100,8 +108,19 @@ class RequestPercentage(Quota):
         bucket = self._used.find(who, now)
         if bucket is None:
             return ALLOW
-        seconds = bucket.record(_busy_seconds(request, response) * _PERCENT, now)
+        seconds = bucket.record(self._busy_seconds(bucket, request, response, now) * _PERCENT, now)
         return ALLOW if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
+
+    def _busy_seconds(
+        self, bucket: Bucket, request: RequestView, response: ResponseView, now: float
+    ) -> float:
+        """What to charge for a request."""
+        if self.threads <= 0 or response.began <= 0.0 or request.api_key in _BOUNDED_APIS:
+            return _busy_seconds(request, response)
+        busy = bucket.busy_time
+        if busy is None:
+            busy = bucket.busy_time = BusyTime()
+        return busy.charge(response.began, now, float(self.threads))
 
     def configure(self, limits: Limits, now: float) -> None:
         self._used.configure(limits, _rule(limits), now)

@@ -6,6 +6,7 @@ from typing import Final, final
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import ENFORCE, OBSERVE, UNLIMITED
 from proxy.quota.measure.bucket_state import BucketState
+from proxy.quota.measure.busy_time import BusyTime
 from proxy.quota.measure.fair_share import FairShare
 from proxy.quota.measure.fetch_queue import FetchQueue
 from proxy.quota.measure.rate_rule import RateRule
@@ -78,6 +79,8 @@ class Bucket:
         """If its use comes in bursts, so that the use of a moment says little: how many times the average use
         its owner could use; otherwise 0.0.
         """
+        self.busy_time: BusyTime | None = None
+        """Request time: what has been charged lately; None before the first charge that it bounds."""
         self.fetch_queue: FetchQueue | None = None
         """Consumers' quotas: what fetches in flight have reserved; None before the first."""
         self.kept_until = now

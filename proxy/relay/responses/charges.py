@@ -31,7 +31,8 @@ class ResponseCharges:
         """Charge a response and mute its client; return the time until which it must wait."""
         if exchange.sent_at > 0.0:
             # A broker works on one request of a connection at a time.
-            view.service_seconds = now - max(exchange.sent_at, self.responded_at)
+            view.began = max(exchange.sent_at, self.responded_at)
+            view.service_seconds = now - view.began
         self._names.fill(view.items, exchange.client)
         until = exchange.throttled_until
         verdict = self._engine.charge(request, view, exchange.client, now, until)
@@ -87,17 +88,19 @@ class ResponseCharges:
 
     def charge_time(self, exchange: Exchange, now: float) -> None:
         """Charge only the time of a request to which the broker has responded."""
-        self.charge_work(exchange, now - max(exchange.sent_at, self.responded_at), now)
+        began = max(exchange.sent_at, self.responded_at)
+        self.charge_work(exchange, now - began, now, began)
 
-    def charge_work(self, exchange: Exchange, seconds: float, now: float) -> None:
+    def charge_work(self, exchange: Exchange, seconds: float, now: float, began: float = 0.0) -> None:
         """Charge work on a request, such as the proxy's own on an intercepted one, as that of the broker, and
-        mute the client.
+        mute the client. `began`: when the broker could begin with it, 0.0 for the proxy's own work.
         """
         request = exchange.request
         if request is None:
             return
         view = ResponseView(request.api_version, False, 0)
         view.service_seconds = seconds
+        view.began = began
         verdict = self._engine.charge(request, view, exchange.client, now, exchange.throttled_until)
         if verdict.throttle_seconds > 0.0:
             self._throttle(exchange, verdict, now)

@@ -15,6 +15,7 @@ from proxy.quota.usage import UsageLedger
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.settings import RelaySettings
 from proxy.security.broker_hosts import BrokerHosts
+from proxy.server.listener.broker_threads import BrokerThreads
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ClusterDiscovery
 from proxy.server.listener.gateway import Gateway
@@ -39,6 +40,7 @@ class ClientListener(NamedTuple):
     gateway: Gateway
     discovery: ClusterDiscovery
     feed: QuotaClusterFeed
+    threads: BrokerThreads
 
 
 def client_listener(
@@ -84,6 +86,13 @@ def client_listener(
     feed = QuotaClusterFeed(
         engines=shared.engines, cluster=upstream.cluster, time=asyncio.get_running_loop().time
     )
+    threads = BrokerThreads(
+        listener=listener.name,
+        engines=shared.engines,
+        cluster=upstream.cluster,
+        counts=counts,
+        time=asyncio.get_running_loop().time,
+    )
     gateway = Gateway(
         listener=listener,
         traffic=traffic,
@@ -96,7 +105,7 @@ def client_listener(
         topic_names=upstream.names,
         tasks=shared.tasks,
     )
-    return ClientListener(gateway, discovery, feed)
+    return ClientListener(gateway, discovery, feed, threads)
 
 
 class _Upstream(NamedTuple):

@@ -220,6 +220,16 @@ async def test_kafka_default_if_the_broker_does_not_describe_it(caplog: pytest.L
     assert "cluster_authorization_failed" in record.message
 
 
+async def test_the_threads_of_a_broker() -> None:
+    broker = Broker()
+    broker.creates = "8"  # the value of all configs but num.partitions
+    async with counting(broker) as counts:
+        assert await counts.threads(1) == 16
+        broker.num_partitions = ""
+        with pytest.raises(UpstreamUnavailable, match="cluster_authorization_failed"):
+            await counts.threads(1)
+
+
 async def test_unknown_broker() -> None:
     async with counting(Broker()) as counts:
         with pytest.raises(UpstreamUnavailable, match=r"broker 2\b"):

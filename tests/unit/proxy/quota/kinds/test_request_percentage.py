@@ -220,3 +220,36 @@ def test_the_longer_wait_counts_and_on_a_tie_that_of_the_requests(
     assert verdict.throttle_seconds == pytest.approx(wait)
     counted = {state.quota: state.throttled_requests for state in bucket_states(engine, 0.0)}
     assert counted == {name: int(name == binds) for name in quotas}
+
+
+def flood(threads: int, at_once: int = 100, api_key: int = METADATA) -> float:
+    """What is charged for requests that begin at the same moment and end one after the other in 10 s."""
+    quota = quota_of(limits())
+    quota.threads = threads
+    for number in range(at_once):
+        now = 100.0 + 10.0 * (number + 1) / at_once
+        request = RequestView(api_key, 9, 1, "c", 0)
+        response = ResponseView(9, True, 0)
+        response.began, response.service_seconds = 100.0, now - 100.0
+        quota.charge(request, response, WHO, now)
+    (bucket,) = quota.live()
+    return bucket.used / 100.0
+
+
+def test_requests_at_the_same_time_cost_no_more_than_all_threads_of_the_broker() -> None:
+    """Most of them wait in the broker's queue, which costs nothing in Kafka."""
+    assert flood(threads=11) == pytest.approx(110.0)
+
+
+def test_no_more_requests_than_threads_cost_their_time() -> None:
+    assert flood(threads=11, at_once=10) == pytest.approx(55.0)
+
+
+def test_if_the_threads_are_not_known_each_request_costs_its_time() -> None:
+    assert flood(threads=0) == pytest.approx(505.0)
+
+
+@pytest.mark.parametrize("api_key", [FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP])
+def test_requests_with_other_bounds_do_not_count_towards_the_threads(api_key: int) -> None:
+    """They may wait without a thread."""
+    assert flood(threads=1, api_key=api_key) == flood(threads=0, api_key=api_key)

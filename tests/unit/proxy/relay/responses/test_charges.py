@@ -96,6 +96,7 @@ def test_a_broker_works_on_one_request_of_a_connection_at_a_time(
     side.charges.responded_at = responded_at
     side.charges.charge(side.exchange, side.request, side.view, START)
     assert side.view.service_seconds == seconds
+    assert side.view.began == (max(sent_at, responded_at) if sent_at else 0.0)
 
 
 def test_a_wait_within_that_of_the_request_does_not_mute_again() -> None:
