@@ -44,9 +44,8 @@ class FindCoordinator(Api):
         if version >= 1:
             view.throttle_at = reader.offset
             view.throttle_time_ms = reader.i32()
-        errors: list[int] = []
         if version < MANY_FROM:
-            errors.append(reader.i16())
+            view.note_error(reader.i16())
             if version >= 1:
                 reader.skip_string(view.flexible)  # error_message
             rewrite_address(reader, view, addresses)
@@ -56,11 +55,9 @@ class FindCoordinator(Api):
             while left > 0:
                 reader.skip_string(True)  # key
                 rewrite_address(reader, view, addresses)
-                errors.append(reader.i16())
+                view.note_error(reader.i16())
                 reader.skip_string(True)  # error_message
                 reader.skip_tags()
                 left -= 1
         addresses.require()
-        for error_code in errors:  # once, although a part of a response is read again with the next
-            view.note_error(error_code)
         view.cursor.done = True
