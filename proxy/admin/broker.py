@@ -1,5 +1,6 @@
 """What a handler of intercepted requests is given, and what it returns."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from proxy.admin.authority import Ask, Rights
@@ -19,6 +20,8 @@ class Broker:
     """Sends the broker a request on the client's connection."""
     rights: Rights
     """What the client may do."""
+    gone: Callable[[], bool] = lambda: False
+    """Whether the client has closed its connection. It is not read from meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +37,5 @@ class Reply:
     """For how long the response is delayed: its version has no throttle_time_ms."""
     forwards: bool = False
     """Whether `frame` is a request of the same version, and the broker's response to it is forwarded."""
+    taken: Callable[[], None] | None = None
+    """Called when the client's socket has taken the response, or the connection is over."""

@@ -98,7 +98,7 @@ class AdminApis:
         if api is CREATE_TOPICS.versions:
             return await self._creations.answer(request, broker)
         if api is DESCRIBE_CONFIGS:
-            return Reply(await self._describing.answer(request, broker))
+            return await self._describing.answer(request, broker)
         if api is DESCRIBE_CLIENT_QUOTAS:
             return Reply(await self._client_quotas.describe(request, broker.rights))
         if api is ALTER_CLIENT_QUOTAS:

@@ -135,6 +135,15 @@ class InFlight:
         """The exchange whose response is due next."""
         return self._first
 
+    def has(self, exchange: Exchange) -> bool:
+        """Whether the response to this request is outstanding or delayed."""
+        if self.delayed_until > 0.0:
+            return True
+        each = self._first
+        while each is not None and each is not exchange:
+            each = each.next
+        return each is not None
+
     @property
     def awaits_event(self) -> bool:
         """Whether the broker may respond to an outstanding request as late as its client likes."""

@@ -284,6 +284,10 @@ class Relay:
         self._read_requests(now)
         return self._finish()
 
+    def owes(self, exchange: Exchange) -> bool:
+        """Whether the response to an intercepted request waits for its turn."""
+        return self._in_flight.has(exchange)
+
     def charge_work(self, exchange: Exchange, seconds: float, now: float) -> None:
         """Charge the CPU time of the proxy's own work on an intercepted request; call it before answer() or
         forward().

@@ -9,7 +9,8 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import MAY_NOT, Rights
-from proxy.admin.broker import Broker
+from proxy.admin.broker import Broker, Reply
+from proxy.admin.configs.memory import ConfigsMemory, ResponseMemory
 from proxy.admin.configs.plan import DEFAULT_TOPIC, entries_of, resource_of
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.config_resources import LAYERS
@@ -52,12 +53,25 @@ class DescribeConfigs:
     def __init__(self, store: ConfigsStore, rules: ConfigRules) -> None:
         self._store: Final = store
         self._rules: Final = rules
+        self._memory: Final = ConfigsMemory()
 
-    async def answer(self, intercepted: Intercepted, broker: Broker) -> bytes:
-        """Return the response frame."""
-        yielder = Yielder(client_key(intercepted.exchange.client))
+    async def answer(self, intercepted: Intercepted, broker: Broker) -> Reply:
+        """Return the response."""
+        client = client_key(intercepted.exchange.client)
+        memory = self._memory.begin(client)
+        try:
+            return Reply(
+                await self._response(intercepted, broker, memory, Yielder(client)), taken=memory.free
+            )
+        except BaseException:
+            memory.free()
+            raise
+
+    async def _response(
+        self, intercepted: Intercepted, broker: Broker, memory: ResponseMemory, yielder: Yielder
+    ) -> bytes:
         request = await read_describe_request(intercepted.header, intercepted.frame, yielder)
-        results, throttle_time_ms = await _described_by_broker(request, broker, yielder)
+        results, throttle_time_ms = await _described_by_broker(request, broker, memory, yielder)
         names = {resource.key: resource.names for resource in request.resources}
         for place, resource in enumerate(request.resources):
             await yielder.step()
@@ -91,7 +105,7 @@ class DescribeConfigs:
 
 
 async def _described_by_broker(
-    request: DescribeRequest, broker: Broker, yielder: Yielder
+    request: DescribeRequest, broker: Broker, memory: ResponseMemory, yielder: Yielder
 ) -> tuple[list[DescribeResult], int]:
     """Forward the request without the topic `<default>`, in parts; return the results, and throttle_time_ms.
 
@@ -105,7 +119,9 @@ async def _described_by_broker(
     repeats = len({resource.key for resource in forwarded}) < len(forwarded)
     size = 0
     for start in range(0, max(len(forwarded), 1), RESOURCES_AT_A_TIME):
+        await memory.room(broker.gone)
         payload = await broker.ask(request.frame(forwarded[start : start + RESOURCES_AT_A_TIME]))
+        memory.add(len(payload))
         size += len(payload)
         if repeats and size > MAX_REPEATED_BYTES:
             raise Malformed(

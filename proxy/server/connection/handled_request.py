@@ -7,8 +7,11 @@ from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.close_reasons import CLIENT_CLOSED, RelayError
 from proxy.relay.intercepted import Intercepted
 from proxy.server.connection.broker.question import BrokerQuestion
+from proxy.server.connection.hang_up import hung_up
 from proxy.server.connection.relay_session import RelaySession
 
+LOOK_SECONDS: Final = 0.02
+"""How often to look whether the client's socket has taken a response."""
 C = TypeVar("C")
 """The connection, as for RelaySession."""
 
@@ -39,6 +42,16 @@ class HandledRequest(Generic[C]):
         response = session.question.ask()
         session.act_on(relay, relay.ask_broker(self.request.exchange, frame, session.time()))
         return await response
+
+    def gone(self) -> bool:
+        """Whether the client has closed the connection; nothing is read from it meanwhile."""
+        client = self._session.client
+        return self._session.over or client is None or hung_up(client)
+
+    async def taken(self) -> None:
+        """Return when the client's socket has taken the response, or is closed."""
+        while self._session.keeps_response(self.request.exchange):  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_SECONDS)
 
     def answer(self, frame: bytes, throttle: Verdict = ALLOW, delay_seconds: float = 0.0) -> None:
         """Answer the request; see Relay.answer()."""

@@ -9,6 +9,7 @@ import asyncio
 from typing import Final, Generic, TypeVar, cast, final
 
 from proxy.relay.close_reasons import CLIENT_CLOSED, DRAINED, BrokerUnreachable, RelayError
+from proxy.relay.exchange import Exchange
 from proxy.relay.output import RelayOutput
 from proxy.relay.read_turns import PAUSE_SECONDS
 from proxy.relay.relay import Relay
@@ -135,6 +136,12 @@ class RelaySession(Generic[C]):
         self._broker.pause(CLIENT_FULL, full)
         if not full:
             self.pause(RESPONSES_UNREAD, False)
+
+    def keeps_response(self, exchange: Exchange) -> bool:
+        """Whether the local response to a request is still in the memory of the proxy."""
+        if self.client is None:
+            return False
+        return self._client_full or (self.relay is not None and not self.over and self.relay.owes(exchange))
 
     def pause(self, why: int, on: bool) -> None:
         """Add or remove a reason for not reading from the client."""

@@ -1,5 +1,6 @@
 """LocalResponses: the proxy's own responses to intercepted requests, which are not forwarded."""
 
+from collections.abc import Callable
 from typing import Final
 
 from proxy.admin.authority import ClientRights
@@ -53,6 +54,8 @@ class LocalResponses:
                 handled.forward(reply.frame)
             else:
                 handled.answer(reply.frame, reply.throttle, reply.delay_seconds)
+            if reply.taken is not None:
+                await _taken(handled, reply.taken)
         except ProtocolError as error:
             connection.session.fail(RelayError(CLIENT_PROTOCOL_ERROR, str(error)))
         except RelayError as error:
@@ -72,4 +75,19 @@ class LocalResponses:
             known_to_broker=self._known_to_brokers,
             address_stated=connection.address_stated,
         )
-        return Broker(self._cluster.view.cluster_id, connection.node_id, self._counts, handled.ask, rights)
+        return Broker(
+            self._cluster.view.cluster_id,
+            connection.node_id,
+            self._counts,
+            handled.ask,
+            rights,
+            handled.gone,
+        )
+
+
+async def _taken(handled: HandledRequest[Connection], taken: Callable[[], None]) -> None:
+    """Call `taken` when the client's socket has taken the response."""
+    try:
+        await handled.taken()
+    finally:
+        taken()

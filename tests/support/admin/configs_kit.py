@@ -1,5 +1,6 @@
 """The intercepted config APIs in front of a fake broker, and the resources of their tests."""
 
+from collections.abc import Callable
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -57,6 +58,9 @@ class Kit:
     ) -> None:
         self.store, self.log = memory_store({}, configs=file)
         self.broker = FakeBroker(rejects)
+        self.reads = True
+        """Whether clients read their responses at once."""
+        self._unread: list[Callable[[], None]] = []
         store = ConfigsStore(self.store)
         self._describing = DescribeConfigs(store, rules)
         self._altering = AlterConfigs(store, rules, lambda: WALL_MS)
@@ -78,8 +82,18 @@ class Kit:
 
     async def describe(self, request: Any) -> Any:
         """Send a DescribeConfigs request; return the response."""
-        frame = await self._describing.answer(intercepted(request_frame(request)), self.broker.broker())
+        reply = await self._describing.answer(intercepted(request_frame(request)), self.broker.broker())
+        assert reply.taken is not None
+        self._unread.append(reply.taken)
+        if self.reads:
+            self.read()
+        frame = reply.frame
         return read_frame(response_type(DESCRIBE, int(request.__version__)), frame)
+
+    def read(self) -> None:
+        """Have clients read their responses."""
+        while self._unread:
+            self._unread.pop(0)()
 
     async def shown(self, resource: Resource, *names: str, **more: Any) -> dict[str, Shown]:
         [configs] = described(

@@ -240,3 +240,14 @@ def test_no_request_is_read_until_it_is_known_whether_records_are_appended() -> 
         assert order.awaiting_response
         order.take_response(number)
     assert not order.awaiting_response
+
+
+def test_which_responses_are_outstanding() -> None:
+    order = in_flight()
+    first, second, third = brokers(1), brokers(2), brokers(3)
+    for exchange in (first, second):
+        order.add(exchange)
+    order.take_response(1)
+    assert [order.has(exchange) for exchange in (first, second, third)] == [False, True, False]
+    order.delayed_until = START
+    assert order.has(first), "it is delayed"

@@ -1,9 +1,11 @@
 """DescribeConfigs: quota configs in the response of the broker."""
 
+import asyncio
+
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.configs import describe
+from proxy.admin.configs import describe, memory
 from proxy.admin.configs.describe import RESOURCES_AT_A_TIME, DescribeConfigs
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.config_resources import LAYERS
@@ -211,3 +213,29 @@ async def test_malformed_request_and_response() -> None:
     broken = type(broker)(broker.cluster_id, broker.node_id, broker.counts, ask, broker.rights)
     with pytest.raises(RelayError, match="DescribeConfigs"):
         await api.answer(intercepted(frame), broken)
+
+
+async def test_responses_that_are_not_read_delay_the_further_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "FREE_BYTES", 100)
+    kit = Kit()
+    kit.reads = False
+    request = describe_request([(T, None)])
+    await kit.describe(request)
+    waiting = [asyncio.ensure_future(kit.describe(request)) for _ in range(2)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(kit.broker.asked) == 1
+    kit.read()
+    for each in waiting:
+        await each
+        kit.read()
+    assert len(kit.broker.asked) == 3
+
+
+async def test_a_request_that_fails_keeps_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describe, "MAX_REPEATED_BYTES", 100)
+    monkeypatch.setattr(memory, "FREE_BYTES", 100)
+    kit = Kit()
+    for _ in range(2):
+        with pytest.raises(Malformed):
+            await kit.describe(describe_request([(T, None), (T, None)]))

@@ -287,3 +287,45 @@ async def test_a_wait_and_a_response_that_waits_as_well(version: int) -> None:
         assert loop.time() - started >= 0.19
         stage.broker.send(responded(8))
         assert await stage.receive() == responded(8)
+
+
+async def test_whether_the_client_has_gone_although_nothing_is_read_from_it() -> None:
+    async def work(connection: Connection, request: Intercepted) -> None:
+        handled = connection.handled(request)
+        assert not handled.gone()
+        asked.set()
+        await until(handled.gone)
+        handled.answer(responded(7))
+
+    asked = asyncio.Event()
+    async with asyncio.timeout(30), Stage(work) as stage:
+        stage.writer.write(opaque(7, OWN))
+        await asked.wait()
+        stage.writer.close()
+        await stage.owner.tasks[0]
+
+
+@pytest.mark.parametrize("first", [b"", opaque(6, OTHER)])
+async def test_a_response_is_taken_when_the_clients_socket_has_it(first: bytes) -> None:
+    """Behind another one it waits for its turn."""
+    large = responded(7, bytes(30 << 20))
+
+    async def work(connection: Connection, request: Intercepted) -> None:
+        handled = connection.handled(request)
+        handled.answer(large)
+        answered.set()
+        await handled.taken()
+
+    answered = asyncio.Event()
+    async with asyncio.timeout(30), Stage(work) as stage:
+        stage.writer.write(first + opaque(7, OWN))
+        await answered.wait()
+        working = stage.owner.tasks[-1] if not first else stage.owner.tasks[1]
+        done, _ = await asyncio.wait([working], timeout=0.1)
+        assert not done
+        if first:
+            await stage.broker.wait_for(first)
+            stage.broker.send(responded(6))
+            assert await stage.receive() == responded(6)
+        assert await stage.receive() == large
+        await working

@@ -1,5 +1,6 @@
 """LocalResponses: which connection gets which response, and how errors end a connection."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,6 +49,8 @@ class Connection:
 
     def __init__(self) -> None:
         self.got: list[Any] = []
+        self.reads = asyncio.Event()
+        self.reads.set()
         self.charged: list[float] = []
         self.session = self
         self.request: Any = None
@@ -58,6 +61,12 @@ class Connection:
 
     def answer(self, frame: bytes, throttle: Verdict, delay_seconds: float) -> None:
         self.got.append((frame, throttle, delay_seconds))
+
+    async def taken(self) -> None:
+        await self.reads.wait()
+
+    def gone(self) -> bool:
+        return False
 
     def forward(self, frame: bytes) -> None:
         self.got.append(("forwarded", frame))
@@ -133,3 +142,22 @@ async def test_a_request_may_be_forwarded_after_all() -> None:
 )
 async def test_an_error_ends_the_connection(failure: BaseException, got: list[str]) -> None:
     assert await respond(Apis("admin", failure)) == got
+
+
+async def test_a_handler_learns_when_its_response_has_been_taken() -> None:
+    taken: list[bool] = []
+
+    class Keeping(Apis):
+        async def answer(self, request: Any, broker: Any) -> Any:
+            return Reply(b"large", taken=lambda: taken.append(True))
+
+    connection = Connection()
+    connection.reads.clear()
+    responding = asyncio.ensure_future(respond(Keeping("admin"), connection))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert connection.got
+    assert not taken
+    connection.reads.set()
+    await responding
+    assert taken == [True]
