@@ -78,6 +78,11 @@ def fetch_at_most(target: Target) -> Flood:
     return Flood([frames.fetch(target.topic, 18_000)])
 
 
+def fetch_on_many(target: Target) -> Flood:
+    """Fetch of 1,000 partitions that do not exist, 28 KB, on 100 connections."""
+    return Flood([frames.fetch(target.topic, 1000)], connections=100)
+
+
 def api_versions(target: Target) -> Flood:
     """ApiVersions of an unknown version, 1,000 in flight."""
     return Flood([frames.api_versions()], in_flight=1000, throttle_at=NOWHERE)
@@ -207,6 +212,7 @@ ATTACKS: Final[dict[str, Attack]] = {
         alter_client_quotas,
         fetch,
         fetch_at_most,
+        fetch_on_many,
         api_versions,
         metadata,
         list_offsets,

@@ -172,6 +172,13 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     request closes its connection. A broker works on each entry: a Fetch of 300,000 partitions, 8 MB, takes up
     to a second. An entry has 4 to 60 bytes, and the topic's name. JoinGroup, SyncGroup, PushTelemetry and the
     requests of administrators may have eight times as many bytes. Produce has other limits."""
+    max_list_bytes_in_flight: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 65536
+    """Maximum number of bytes that the lists of one client have in flight at one broker: requests of 4 KiB or
+    more that list partitions, topics or groups. One list may always be in flight. Further ones wait in the
+    proxy, which does not read their connections meanwhile: they would take all threads of the broker. A list
+    counts until its response, and for at most a second; a Fetch for at most 20 ms and 1 ms per KB,
+    because it may wait for records. A client is a principal, or an address without logins. Each process of
+    `workers` has its own maximum."""
     idle_seconds: Seconds = 600
     """Seconds after which the proxy closes an idle connection, as in Kafka's connections.max.idle.ms."""
     handshake_seconds: Seconds = 10

@@ -13,6 +13,7 @@ from proxy.quota.measure.debt import PAID_SECONDS, Debt
 from proxy.quota.verdict import Verdict
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange
+from proxy.relay.list_turns import ListTurn
 from proxy.relay.output import RelayOutput
 from proxy.relay.record_locks import RecordLocks
 from proxy.wire.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP
@@ -37,6 +38,7 @@ garbage collector, which takes up to half a microsecond for each.
 """
 WAITING_APIS: Final = frozenset([FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP])
 """Requests to which a broker responds when an event occurs (records, a rebalance), or after their timeout."""
+NO_TURNS: Final[list[ListTurn]] = []
 LOCAL_SECONDS: Final = 50e-6
 """The request time that a local response costs, because the relay has no clock: about what Kafka charges for
 the smallest requests.
@@ -92,6 +94,9 @@ class InFlight:
         """
         self._unconfirmed: Exchange | None = None
         """A Produce request of a user of whom it is not known whether it may write to the topic."""
+        self._list: Exchange | None = None
+        """The next request whose response ends the turn of a list, the first of `_lists`."""
+        self._lists = NO_TURNS
         self._in_response = False
         """Whether a response of the broker is incomplete: no other bytes may be sent between its parts."""
         self._asked: Exchange | None = None
@@ -218,6 +223,12 @@ class InFlight:
         self._unconfirmed = exchange
         self.awaiting_response = True
 
+    def end_with_response(self, turn: ListTurn) -> None:
+        """End a turn when the response to the last request arrives."""
+        turn.exchange = self._last
+        self._lists = [*self._lists, turn]
+        self._list = self._lists[0].exchange
+
     # Responses
 
     def take_response(self, correlation_id: int) -> Exchange:
@@ -275,6 +286,19 @@ class InFlight:
         self._count -= 1
         if first.next is None:
             self._last = None
+        if first is self._list:
+            self._end_list()
+
+    def _end_list(self) -> None:
+        turn = self._lists[0]
+        self._lists = self._lists[1:]
+        self._list = self._lists[0].exchange if self._lists else None
+        turn.end()
+
+    def leave_lists(self) -> None:
+        """Note that the connection of the lists in flight is over."""
+        for turn in self._lists:
+            turn.leave()
 
     def end(self) -> None:
         """Give the room back: no response is taken any more."""

@@ -8,6 +8,7 @@ Quotas judge a request when it has been read. If its client must wait, the relay
 client's version has no such field, the client gets the response when the wait is over.
 """
 
+from collections.abc import Callable
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
@@ -111,6 +112,13 @@ class Relay:
         has closed the connection before it calls handle_timer().
         """
         return self._requests.admission.waits_for_debt
+
+    @property
+    def waits_for_turn(self) -> bool:
+        """Whether a list waits while others of the client are in flight (ListTurns). It is dropped if the
+        client closes the connection.
+        """
+        return self._requests.waits_for_turn
 
     @property
     def throttled(self) -> bool:
@@ -322,6 +330,21 @@ class Relay:
             self._read_requests(now)
         return self._finish()
 
+    def call_at_turn(self, wake: Callable[[], None]) -> None:
+        """Have a function called when it may be the turn of a list that waits (`waits_for_turn`). Then call
+        take_turn().
+        """
+        self._requests.call_at_turn(wake)
+
+    def take_turn(self, now: float) -> RelayOutput:
+        """Forward the list that waits, if it is its turn."""
+        self.output.clear()
+        try:
+            self._requests.take_turn(now)
+        except ProtocolError as error:
+            raise RelayError(CLIENT_PROTOCOL_ERROR, str(error)) from error
+        return self._finish()
+
     def drain(self, now: float) -> RelayOutput:
         """End all waits of fetches and all delays of responses, because the proxy shuts down.
 
@@ -359,6 +382,7 @@ class Relay:
             self._authentication.end()
         self._requests.end()
         self._responses.end()
+        self._in_flight.leave_lists()
         who = self._requests.sender.client
         by_time = self._engine.limits_time(who)
         if self._late is None and (by_time or self._engine.limits_topics(who)):

@@ -5,6 +5,7 @@ from typing import Final, final
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
+from proxy.relay.list_turns import ListTurns
 from proxy.relay.login.authentication import Login
 from proxy.relay.read_turns import ReadTurns
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED, ApiTable
@@ -34,6 +35,7 @@ class RelaySettings:
         protected: ProtectedTopics | None = None,
         topic_names: TopicNames | None = None,
         large_frames: LargeFrames | None = None,
+        list_turns: ListTurns | None = None,
         plan_turns: PlanTurns | None = None,
         request_turns: ReadTurns | None = None,
         response_turns: ReadTurns | None = None,
@@ -58,6 +60,8 @@ class RelaySettings:
         self.topic_names: Final = TopicNames() if topic_names is None else topic_names
         self.large_frames: Final = LargeFrames() if large_frames is None else large_frames
         """The memory that connections share."""
+        self.list_turns: Final = list_turns
+        """The turns in which large lists go to brokers; None if they do not wait."""
         self.plan_turns: Final = PlanTurns() if plan_turns is None else plan_turns
         """The turns in which the fetches of consumers are planned."""
         self.request_turns: Final = ReadTurns(None) if request_turns is None else request_turns

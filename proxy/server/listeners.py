@@ -12,6 +12,7 @@ from proxy.quota.engines import QuotaEngines
 from proxy.relay.close_reasons import DRAIN_TIMEOUT
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
+from proxy.relay.list_turns import ListTurns
 from proxy.relay.read_turns import ReadTurns
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS
 from proxy.server.listener.accept.admission import Balance, LimitedAdmission
@@ -69,6 +70,7 @@ class Listeners:
             admission=self._admission,
             admin=admin,
             large_frames=LargeFrames(),
+            list_turns=ListTurns(limits.max_list_bytes_in_flight, next_turn),
             request_turns=ReadTurns(next_turn),
             response_turns=ReadTurns(next_turn),
             in_flight_room=InFlightRoom(),

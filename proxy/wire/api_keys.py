@@ -76,6 +76,16 @@ topics, groups or transactions, each of which a broker looks at. A broker parses
 checks the client's rights, so the bound holds also for requests that only brokers send.
 """
 
+NO_LISTS: Final = frozenset(
+    [
+        *(PRODUCE, JOIN_GROUP, SYNC_GROUP, PUSH_TELEMETRY),
+        *(SASL_HANDSHAKE, SASL_AUTHENTICATE),
+    ]
+)
+"""Requests that are large because of records, metrics or credentials, or of what the members of a group give
+each other: a broker does not work on each entry. All others count as lists if they are large.
+"""
+
 END: Final = 128
 """Above every key: Kafka 4.1 ends at 92. A table by key has this many places."""
 

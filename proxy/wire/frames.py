@@ -188,6 +188,19 @@ class FrameSplitter:
             return self._open
         return None
 
+    def put_back(self, frame: Frame) -> None:
+        """Return a frame, or its first part, to its place: it is the next one again."""
+        pieces = frame.pieces
+        for piece in pieces:
+            self._buffered += len(piece)
+        if self._at < len(self._chunk):
+            pieces.append(self._chunk[self._at :])
+        pieces += self._more
+        self._chunk = pieces[0]
+        self._at = 0
+        self._more = pieces[1:] if len(pieces) > 1 else NOTHING
+        self._open = None
+
     def _next_part(self, frame: Frame) -> Frame | None:
         if self._buffered < JOINED_BYTES and self._buffered < self._missing:
             return None

@@ -15,7 +15,7 @@ from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import ProtectedTopics
-from proxy.wire.reader import Reader
+from proxy.wire.reader import Reader, i16_at
 from proxy.wire.spare_items import SpareItems
 from proxy.wire.views import RequestView
 
@@ -165,11 +165,18 @@ class RequestParser:
             raise RelayError(PRODUCE_REJECTED, PROTECTED)
 
 
+def api_key_of(frame: Frame) -> int:
+    """Return the api_key of a request, or of its first part."""
+    if len(frame.chunk) > 0:
+        return i16_at(frame.chunk, frame.start + LENGTH_SIZE) if frame.size >= LENGTH_SIZE + 2 else -1
+    return Reader(frame.pieces, LENGTH_SIZE).i16()
+
+
 def check_list(frame: Frame, max_bytes: int) -> None:
     """Raise Malformed for a request of more than `max_bytes`, which has begun to arrive, if it may not be so
     large.
     """
-    api_key = Reader(frame.pieces, LENGTH_SIZE).i16()
+    api_key = api_key_of(frame)
     if api_key in BOUNDED_OTHERWISE or (api_key in MAY_BE_LARGE and frame.size <= LARGE * max_bytes):
         return
     raise Malformed(

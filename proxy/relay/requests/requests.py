@@ -1,5 +1,6 @@
 """Requests: the direction from the client to the broker."""
 
+from collections.abc import Callable
 from typing import Final, final
 
 from mypy_extensions import i64 as native
@@ -11,6 +12,7 @@ from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
+from proxy.relay.list_turns import LIST_BYTES
 from proxy.relay.login.authentication import Authentication, check_before_login
 from proxy.relay.modes import (
     BUFFERING,
@@ -28,12 +30,13 @@ from proxy.relay.requests.admission import RequestAdmission
 from proxy.relay.requests.buffer import RequestBuffer
 from proxy.relay.requests.first_wait import FirstWait
 from proxy.relay.requests.interception import Interception
-from proxy.relay.requests.parser import RequestParser, check_list, unread_body
+from proxy.relay.requests.list_gate import ListGate
+from proxy.relay.requests.parser import RequestParser, api_key_of, check_list, unread_body
 from proxy.relay.requests.produce_gate import FULL_READ_BYTES
 from proxy.relay.requests.sender import Sender
 from proxy.relay.requests.unsupported_version import reject_version
 from proxy.relay.settings import RelaySettings
-from proxy.wire.api_keys import METADATA, PRODUCE
+from proxy.wire.api_keys import METADATA, NO_LISTS, PRODUCE
 from proxy.wire.apis.api import Api, RequestHeader, read_request_header
 from proxy.wire.cursor import Cursor
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
@@ -77,6 +80,11 @@ class Requests:
         self.interception: Final = Interception(engine, in_flight, output, settings.intercepted_api_keys)
         self._splitter: Final = FrameSplitter(settings.max_frame_bytes)
         self._max_list_bytes: Final[native] = settings.max_list_bytes
+        self._list_from: Final[native] = min(LIST_BYTES, settings.max_list_bytes + 1)
+        self._list_turns: Final = settings.list_turns
+        self._list_gate: ListGate | None = None
+        """None before the first list."""
+        self._node_id: Final = node_id
         self._parser: Final = RequestParser(
             engine,
             traffic,
@@ -153,6 +161,11 @@ class Requests:
         return self._fetch_gate.follower
 
     @property
+    def waits_for_turn(self) -> bool:
+        """Whether a list has arrived and waits for its turn."""
+        return self._list_gate is not None and self._list_gate.waiting
+
+    @property
     def unfinished(self) -> bool:
         """Whether bytes of a request have arrived that have not been forwarded."""
         return self._splitter.buffered > 0 or self._splitter.in_frame
@@ -185,9 +198,8 @@ class Requests:
                 self.admission.read_on(frame, now)
             elif self._mode.now == BUFFERING:
                 self._read_buffered(frame, now)
-            elif frame.size > self._max_list_bytes:
-                check_list(frame, self._max_list_bytes)
-                self._begin(frame, now)
+            elif frame.size >= self._list_from:
+                self._begin_list(frame, now)
             else:
                 self._begin(frame, now)
             if frame.complete and in_flight.count <= due:
@@ -205,6 +217,48 @@ class Requests:
         thousands of partitions.
         """
         return self._mode.now == READING and not self._turns.take(0, now)
+
+    def _begin_list(self, frame: Frame, now: float) -> None:
+        """Read a request that may be a list, or the first part of a large one; or mute the client because it
+        waits for its turn.
+        """
+        if frame.size > self._max_list_bytes:
+            check_list(frame, self._max_list_bytes)
+        turns = self._list_turns
+        api_key = api_key_of(frame)
+        if turns is None or api_key in NO_LISTS:
+            self._begin(frame, now)
+            return
+        gate = self._list_gate
+        if gate is None:
+            gate = self._list_gate = ListGate(turns, self._in_flight, self._node_id)
+        wait = gate.wait_seconds(api_key, frame.size, self.sender.client, now)
+        if wait > 0.0:
+            self.first_request_seen = True
+            self._splitter.put_back(frame)
+            self._in_flight.mute(now + wait)
+            return
+        before = self._in_flight.count
+        self._begin(frame, now)
+        if self._mode.now not in (BUFFERING, MEMORY_WAITING):
+            gate.read(before, self.admission.waiting)
+
+    def call_at_turn(self, wake: Callable[[], None]) -> None:
+        """Have a function called when it may be the turn of the list that waits. Then call take_turn()."""
+        if self._list_gate is not None:
+            self._list_gate.call(wake)
+
+    def take_turn(self, now: float) -> None:
+        """Read the list that waits if it is its turn."""
+        gate = self._list_gate
+        if gate is None or not gate.waiting:
+            return
+        if self._in_flight.muted_until <= gate.asks_at:
+            self._in_flight.end_mute(now)
+        if self.may_read:
+            self.read(now)
+        else:
+            gate.give_up()
 
     def _begin(self, frame: Frame, now: float) -> None:
         """Read a request, or the first part of a large one."""
@@ -231,7 +285,10 @@ class Requests:
         if frame is None:
             return
         self._mode.change(READING)
+        before = self._in_flight.count
         self._read_request(frame, now)
+        if self._list_gate is not None:
+            self._list_gate.read(before, self.admission.waiting)
         self.admission.end_buffered()
 
     def _read_request(self, frame: Frame, now: float) -> None:
@@ -326,5 +383,7 @@ class Requests:
     def end(self) -> None:
         """End the parts of this direction, because the connection is over."""
         self.admission.end()
+        if self._list_gate is not None:
+            self._list_gate.end()
         self.buffer.end()
         self.sender.end()

@@ -32,6 +32,7 @@ from proxy.server.connection.pauses import (
     BY_CLIENT,
     BY_CONNECTING,
     BY_CONNECTION_RATE,
+    BY_LIST,
     BY_QUOTA,
     CONNECTING,
     RESPONSES_UNREAD,
@@ -320,6 +321,8 @@ class Connection(BrokerEvents):
         relay = self.session.relay
         if pauses.has(UNSERVED):
             return BY_CONNECTION_RATE
+        if relay is not None and relay.waits_for_turn:
+            return BY_LIST
         if relay is not None and relay.throttled:
             return BY_QUOTA
         if pauses.has(CONNECTING):

@@ -13,11 +13,12 @@ RESPONSES_UNREAD: Final = 32
 BULK: Final = 64
 """Why a client or a broker is not read from in this turn of the event loop: see BulkReads."""
 BY_CONNECTION_RATE: Final = "connection_rate"
+BY_LIST: Final = "list_turn"
 BY_QUOTA: Final = "throttled"
 BY_CONNECTING: Final = "connecting"
 BY_BROKER: Final = "broker_full"
 BY_CLIENT: Final = "responses_unread"
-PAUSE_REASONS: Final = (BY_CONNECTION_RATE, BY_QUOTA, BY_CONNECTING, BY_BROKER, BY_CLIENT)
+PAUSE_REASONS: Final = (BY_CONNECTION_RATE, BY_LIST, BY_QUOTA, BY_CONNECTING, BY_BROKER, BY_CLIENT)
 """Why a client is not read from, as the metric's label `reason`. Of several reasons the first counts."""
 CLIENT_FULL: Final = 1
 UNREAD: Final = 2

@@ -318,6 +318,8 @@ class RelaySession(Generic[C]):
         self._due = due
         if due > 0.0:
             self._timer = self._loop.call_at(due, self._on_timer)
+            if self.relay is not None and self.relay.waits_for_turn:
+                self.relay.call_at_turn(self._on_turn)
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -334,6 +336,20 @@ class RelaySession(Generic[C]):
         try:
             # The loop's clock may be a little early for its own timers.
             output = relay.handle_timer(max(self.time(), relay.output.next_timer))
+        except RelayError as error:
+            self.fail_in_call(relay, error)
+            return
+        self.act_on(relay, output)
+
+    def _on_turn(self) -> None:
+        relay = self.relay
+        if relay is None or self.over or not relay.waits_for_turn:
+            return
+        if self.client is not None and hung_up(self.client):
+            self.give_up(CLIENT_CLOSED, "the client closed")
+            return
+        try:
+            output = relay.take_turn(self.time())
         except RelayError as error:
             self.fail_in_call(relay, error)
             return

@@ -216,6 +216,7 @@ def _relay_settings(
         protected=shared.admin.protected,
         topic_names=topic_names,
         large_frames=shared.large_frames,
+        list_turns=shared.list_turns,
         request_turns=shared.request_turns,
         response_turns=shared.response_turns,
         in_flight_room=shared.in_flight_room,

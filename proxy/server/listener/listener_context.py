@@ -7,6 +7,7 @@ from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
+from proxy.relay.list_turns import ListTurns
 from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.accept.admission import Admission
 from proxy.server.listener.ports.early_ports import EarlyPorts
@@ -22,6 +23,7 @@ class ListenerContext(NamedTuple):
     """Admits clients; connections of brokers are not limited."""
     admin: AdminApis
     large_frames: LargeFrames
+    list_turns: ListTurns
     request_turns: ReadTurns
     response_turns: ReadTurns
     in_flight_room: InFlightRoom

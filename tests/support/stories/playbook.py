@@ -157,6 +157,12 @@ class RelayDriver:
         finally:
             self._keep()
 
+    def take_turn(self, now: float) -> None:
+        try:
+            self.relay.take_turn(now)
+        finally:
+            self._keep()
+
     def drain(self, now: float) -> None:
         try:
             self.relay.drain(now)
@@ -235,6 +241,11 @@ class Playbook:
     def broker_reached(self) -> Self:
         """The broker is connected."""
         self.relay.broker_reached(self._now)
+        return self
+
+    def turn(self) -> Self:
+        """It may be the turn of the list that waits."""
+        self.relay.take_turn(self._now)
         return self
 
     def at(self, seconds: float) -> Self:

@@ -12,6 +12,7 @@ from proxy.relay.inflight import (
     InFlight,
     InFlightRoom,
 )
+from proxy.relay.list_turns import ListTurns, work_seconds
 from proxy.relay.output import RelayOutput
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.errors import Malformed
@@ -251,3 +252,21 @@ def test_which_responses_are_outstanding() -> None:
     assert [order.has(exchange) for exchange in (first, second, third)] == [False, True, False]
     order.delayed_until = START
     assert order.has(first), "it is delayed"
+
+
+def test_the_turns_of_lists_end_with_their_responses() -> None:
+    turns = ListTurns(1000)
+    order = in_flight()
+    lists = []
+    for number in range(4):
+        order.add(brokers(number))
+        if number != 1:
+            turn = turns.join((1, ("u", "")), 10, START)
+            assert turn.ask(1.0, START) == 0.0
+            order.end_with_response(turn)
+            lists.append(turn)
+    for number, left in enumerate((2, 2, 1)):
+        order.take_response(number)
+        assert sum(turn.in_flight and turn.line is not None for turn in lists) == left
+    order.leave_lists()
+    assert lists[-1].until == START + work_seconds(10)

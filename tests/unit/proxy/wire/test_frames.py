@@ -241,3 +241,40 @@ def test_a_frame_that_is_cut_through_has_a_reader_and_a_list_of_its_own() -> Non
     assert (reader is kept, reader.i16()) == (False, 7)
     reader.pieces.append(b"\0\10")
     assert (reader.i16(), len(frame.pieces)) == (8, 1)
+
+
+@pytest.mark.parametrize("cut", range(0, 26, 3))
+def test_a_frame_that_is_put_back_is_the_next_one_again(cut: int) -> None:
+    sent = [framed(b"a"), framed(b"bcd"), framed(b"efghijk")]
+    stream = b"".join(sent)
+    found = splitter()
+    found.feed(stream[:cut])
+    got = []
+    while (frame := found.next()) is not None:
+        before = found.buffered
+        found.put_back(frame)
+        found.put_back(taken(found))
+        frame = taken(found)
+        assert found.buffered == before
+        got.append(b"".join(frame.pieces))
+    found.feed(stream[cut:])
+    for _ in range(len(sent) - len(got)):
+        found.put_back(taken(found))
+        got.append(b"".join(taken(found).pieces))
+    assert got == sent
+    assert (found.buffered, found.in_frame) == (0, False)
+
+
+def test_the_first_part_of_a_large_frame_is_put_back() -> None:
+    found = splitter(first_part_bytes=10)
+    found.whole_bytes = 20
+    frame = framed(bytes(range(40)))
+    found.feed(frame[:15])
+    part = taken(found)
+    assert (part.complete, found.in_frame) == (False, True)
+    found.put_back(part)
+    assert (found.buffered, found.in_frame) == (15, False)
+    found.feed(frame[15:30])
+    assert not taken(found).complete
+    found.feed(frame[30:])
+    assert taken(found).complete

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from proxy.relay.close_reasons import RelayError
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.intercepted import Intercepted
+from proxy.relay.list_turns import LIST_BYTES, ListTurns
 from proxy.relay.relay import Relay
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from proxy.server.connection.connection import Connection
@@ -21,6 +23,7 @@ from proxy.server.connection.pauses import (
     BY_CLIENT,
     BY_CONNECTING,
     BY_CONNECTION_RATE,
+    BY_LIST,
     BY_QUOTA,
     CONNECTING,
     MUTED,
@@ -29,11 +32,11 @@ from proxy.server.connection.pauses import (
 )
 from proxy.wire.api_keys import API_VERSIONS
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
-from tests.support.messages.exchanges import api_versions, produce
-from tests.support.messages.kio_messages import framed, request_frame, request_type
+from tests.support.messages.exchanges import api_versions, opaque, produce
+from tests.support.messages.kio_messages import Ports, framed, request_frame, request_type
 from tests.support.server.connections import new_connection
 from tests.support.server.relays import unlimited_relay
-from tests.support.stories.playbook import EVERYONE, new_relay
+from tests.support.stories.playbook import EVERYONE, drive, engine, new_relay
 
 OWN: int = 49
 REQUEST = request_frame(request_type(OWN, 1)(entries=(), validate_only=True), 7)
@@ -267,6 +270,17 @@ def test_why_a_client_is_not_read_from(loop: asyncio.AbstractEventLoop) -> None:
         found.append(connection.pause_reason)
     story.relay.receive_from_client(produce(1, size=3500), 1000.0)
     found.append(connection.pause_reason)
+    connection.session.relay = waiting_for_a_turn()
+    found.append(connection.pause_reason)
     pauses.change(None, UNSERVED, True)
     found.append(connection.pause_reason)
-    assert found == [BY_CLIENT, BY_BROKER, BY_CONNECTING, BY_QUOTA, BY_CONNECTION_RATE]
+    assert found == [BY_CLIENT, BY_BROKER, BY_CONNECTING, BY_QUOTA, BY_LIST, BY_CONNECTION_RATE]
+
+
+def waiting_for_a_turn() -> Relay:
+    """A relay with a list that waits while another one is in flight."""
+    turns = ListTurns(1)
+    for _ in range(2):
+        driver = drive(engine({}), Ports(), Traffic(), list_turns=turns)
+        driver.receive_from_client(opaque(1, body=bytes(LIST_BYTES)), 1000.0)
+    return driver.relay

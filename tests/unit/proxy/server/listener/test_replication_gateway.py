@@ -15,6 +15,7 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.large_frames import LargeFrames
+from proxy.relay.list_turns import ListTurns
 from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.accept.admission import LimitedAdmission
 from proxy.server.listener.gateway import Gateway
@@ -63,6 +64,7 @@ async def serving(settings: Settings) -> AsyncIterator[Gateway]:
         admission=LimitedAdmission(1, 1),
         admin=admin,
         large_frames=LargeFrames(),
+        list_turns=ListTurns(1),
         request_turns=ReadTurns(None),
         response_turns=ReadTurns(None),
         in_flight_room=InFlightRoom(),
