@@ -31,13 +31,14 @@ COPIED_TESTS := $(filter-out $(COMPILED_TESTS),$(FAST_TESTS)) \
 # With this path a process that a test starts in another folder imports the copy, too.
 IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
 # What takes longest goes before the rest, so that all end at about the same time and no core is idle: first the
-# pipeline's tests, which use one core nearly all the time, then the integration tests, then the unit tests.
+# pipeline's tests, which use one core nearly all the time, then the integration tests, then the unit tests, of which
+# each run uses a core: none of them may be left alone at the end.
 LONGEST := nice -n 2
 LONG := nice -n 7
 MEDIUM := nice -n 10
 SHORT := nice -n 19
-test-copy: PRIORITY := $(MEDIUM)
-test-compiled fuzz-briefly: PRIORITY := $(SHORT)
+test-copy test-compiled: PRIORITY := $(MEDIUM)
+fuzz-briefly: PRIORITY := $(SHORT)
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
 # Of `make fuzz`, for each target.
@@ -73,7 +74,7 @@ test: $(INSTALLED) copy-sources ## Run every check and every test
 	@failed=0; \
 	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
 	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests tests/pipeline -m 'not shared'" PIPELINE=shared \
-		--jobs=4 --output-sync=target --keep-going \
+		--jobs=5 --output-sync=target --keep-going \
 		integration-untimed pipeline-copy test-copy fuzz-briefly test-compiled lint || failed=1; \
 	$(MAKE) --no-print-directory integration-timed || failed=1; \
 	exit $$failed
