@@ -178,3 +178,9 @@ def test_a_master_that_cannot_be_reached_is_named(use: Any) -> None:
 def test_a_session_that_runs_keeps_its_shuffle_partitions(spark: SparkSession) -> None:
     assert spark.conf.get(SHUFFLE_PARTITIONS) == "1"
     assert make_session("local[2]", kafka=True).conf.get(SHUFFLE_PARTITIONS) == "1"
+
+
+def test_tests_run_with_the_few_settings_of_hadoop_that_they_need(spark: SparkSession) -> None:
+    """Spark sends them to each task; Hadoop has 1,100 by default."""
+    context: Any = spark.sparkContext
+    assert context._jsc.hadoopConfiguration().size() < 300

@@ -15,7 +15,7 @@ from proxy.demo.kafka_tools import JVM_FLAGS
 
 SECONDS: Final = 120.0
 _FOLDER: Final = Path(__file__).with_name("java")
-_CLASSES: Final = Path(__file__).parents[3] / "build" / "java"
+CLASSES: Final = Path(__file__).parents[3] / "build" / "java"
 """Compiled programs, each in a folder of its own: to compile takes longer than to run."""
 _FLAGS: Final = (*JVM_FLAGS, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
@@ -36,10 +36,10 @@ def compiled_source(source: Path, jars: Path, jvm: java.Java) -> Path:
     classes.
     """
     fits = source.read_bytes() + f"{jars.name} {jvm.version}".encode()
-    classes = _CLASSES / f"{source.stem}-{hashlib.sha256(fits).hexdigest()[:16]}"
+    classes = CLASSES / f"{source.stem}-{hashlib.sha256(fits).hexdigest()[:16]}"
     if not classes.exists():
-        _CLASSES.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(mkdtemp(dir=_CLASSES))
+        CLASSES.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(mkdtemp(dir=CLASSES))
         compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-proc:none", "-d", str(unfinished))
         path = os.pathsep.join(map(str, jars.glob("*.jar")))
         command = [str(jvm.executable), *JVM_FLAGS, *compiler, "-cp", path, str(source)]
