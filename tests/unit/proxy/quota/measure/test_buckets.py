@@ -5,12 +5,10 @@ import pytest
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.limit_source import LimitSource, SourcedLimit
 from proxy.quota.limits.limits import Limits
-from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
 from proxy.quota.measure.bucket import IDLE_SECONDS
 from proxy.quota.measure.buckets import BUCKETS_AT_MOST, FORGOTTEN_AT_MOST, NAME_BYTES_AT_MOST, Buckets
 from proxy.quota.measure.rate_rule import RateRule
 from tests.support.present import present
-from tests.support.quotas.enforcement import enforcement
 from tests.support.sharing.members import a_quarter
 
 KEY = "producer_byte_rate"
@@ -226,20 +224,6 @@ def test_any_is_set_while_an_entity_has_the_quota() -> None:
     assert not found.any
 
 
-def test_clients_that_are_not_idle_are_still_found_at_once_after_the_sweep() -> None:
-    """A sweep that made every client look its quota up anew would cost all of them each minute."""
-    source = Counting()
-    found = Buckets(KEY, Limits(EACH_USER, source=source), RULE)
-    found.find(who("w"), 0.0)
-    used = present(found.find(who("v"), 0.0))
-    used.record(1, 1000.0)
-    calls = source.calls
-    found.forget_idle(3600.0)
-    assert names(found) == [("v", "", 1000.0)]
-    assert found.find(Identity("v", "c", "127.0.0.1"), 3600.0) is used
-    assert source.calls == calls
-
-
 def test_idle_buckets_are_dropped_some_at_a_time() -> None:
     found = buckets(EACH_USER)
     for number in range(FORGOTTEN_AT_MOST + 5):
@@ -353,54 +337,6 @@ def test_a_name_that_is_larger_than_all_may_be_has_a_bucket() -> None:
     assert [bucket.user for bucket in each.live()] == ["c"]
 
 
-def test_buckets_of_a_limit_source_are_bounded_too() -> None:
-    each = Buckets(KEY, Limits({}, source=EachOwn()), RULE)
-    for number in range(LONG_AT_MOST + 10):
-        each.find(Identity("", long_name(number), "127.0.0.1"), float(number))
-    assert len(each.live()) == LONG_AT_MOST
-
-
-class Counting(LimitSource):
-    """Gives user u a limit of its own, and counts the calls."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls = 0
-
-    def find(
-        self, key: str, user: str, client_id: str, now: float, topic: str = "", partition: int = -1
-    ) -> SourcedLimit | None:
-        self.calls += 1
-        return SourcedLimit(user, "", 5.0) if user == "u" else None
-
-
-def test_the_limits_of_a_source_have_the_default_scope() -> None:
-    source, other = Counting(), QuotaEntity("v", None)
-    settings = enforcement(scopes=Scopes(BROKER_SCOPE, [QuotaEntity("u", None), other]))
-    quotas = {**EACH_USER, QuotaEntity("u", None): {KEY: 7.0}, other: {KEY: 8.0}}
-    limits = Limits(quotas, settings=settings, source=source)
-    broker, cluster = [Buckets(KEY, limits.within(scope), RULE) for scope in (BROKER_SCOPE, CLUSTER_SCOPE)]
-    for user in "uvw":
-        broker.find(who(user), 0.0)
-        cluster.find(who(user), 0.0)
-    assert names(broker) == [("u", "", 5.0), ("w", "", 1000.0)]
-    assert names(cluster) == [("v", "", 8.0)]
-    calls = source.calls
-    assert cluster.find(who("u"), 1.0) is None
-    assert source.calls == calls
-    flipped = enforcement(scopes=Scopes(CLUSTER_SCOPE))
-    changed = Limits(quotas, settings=flipped, source=source)
-    broker.inherit_from(cluster)
-    cluster.inherit_from(broker)
-    present(broker.find(who("u"), 1.0)).record(100.0, 1.0)
-    for buckets_of, scope in ((broker, BROKER_SCOPE), (cluster, CLUSTER_SCOPE)):
-        buckets_of.configure(changed.within(scope), RULE, 1.0)
-        buckets_of.find(who("u"), 1.0)
-    assert names(broker) == []
-    assert ("u", "", 5.0) in names(cluster)
-    assert present(present(cluster.find(who("u"), 1.0)).tokens).measure(1.0) == -95.0
-
-
 class EachOwn(LimitSource):
     """Gives each client a limit of its own."""
 
@@ -408,3 +344,10 @@ class EachOwn(LimitSource):
         self, key: str, user: str, client_id: str, now: float, topic: str = "", partition: int = -1
     ) -> SourcedLimit:
         return SourcedLimit(user, client_id, 1000.0)
+
+
+def test_buckets_of_a_limit_source_are_bounded_too() -> None:
+    each = Buckets(KEY, Limits({}, source=EachOwn()), RULE)
+    for number in range(LONG_AT_MOST + 10):
+        each.find(Identity("", long_name(number), "127.0.0.1"), float(number))
+    assert len(each.live()) == LONG_AT_MOST
