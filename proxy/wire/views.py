@@ -230,6 +230,8 @@ class RequestView(View):
         self.min_bytes_at: native = -1
         self.bounded = False
         """Whether a quota has lowered max_bytes, of the whole fetch or of a partition."""
+        self.topics: native = 0
+        """Produce: the number of topics."""
         self.uncharged = False
         """Produce requests: whether any item is UNCHARGED."""
         self.fetch_rewrite: FetchRewrite | None = None

@@ -40,6 +40,7 @@ from proxy.wire.api_keys import METADATA, NO_LISTS, PRODUCE
 from proxy.wire.apis.api import Api, RequestHeader, read_request_header
 from proxy.wire.cursor import Cursor
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
+from proxy.wire.keyed_arrays import REQUESTS, SMALLEST_BYTES, UNCHECKED, check_keys
 from proxy.wire.reader import Reader
 
 DONE_AT_ONCE: Final = 32
@@ -321,6 +322,8 @@ class Requests:
     def _dispatch(self, frame: Frame, reader: Reader, header: RequestHeader, now: float) -> None:
         client = self.sender.count(header, frame.size)
         api = self._parser.api(header)
+        if frame.size >= SMALLEST_BYTES and header.api_key != PRODUCE and header.api_key in REQUESTS:
+            self._check_keys(frame, header, reader.offset)
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 response = reject_version(frame, header, api)
@@ -347,11 +350,19 @@ class Requests:
             exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
             self.admission.take_unread(frame, exchange, reader, now)
 
+    def _check_keys(self, frame: Frame, header: RequestHeader, body_at: int) -> None:
+        """Raise Malformed if the request would occupy a broker because of its keys."""
+        read = check_keys(frame.pieces, body_at, header.api_key, header.api_version, frame.complete)
+        self._more = read >> PARTITIONS_SHIFT
+
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
     ) -> None:
+        body_at = reader.offset
         view = self._parser.read(frame, reader, header, client, api)
         if header.api_key == PRODUCE:
+            if view.topics > UNCHECKED and frame.complete:
+                self._check_keys(frame, header, body_at)
             self.sends_unanswered = view.acks == 0
             self._more = len(view.items) >> PARTITIONS_SHIFT
         exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)

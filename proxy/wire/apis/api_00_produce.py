@@ -43,7 +43,7 @@ class ProduceRequest(Partitioned):
         request = cast("RequestView", view)
         request.acks = reader.i16()
         request.timeout_ms = reader.i32()
-        view.cursor.topics_left = reader.count(view.flexible)
+        request.topics = view.cursor.topics_left = reader.count(view.flexible)
         reads_on = view.want_items or view.protected_topics is not None
         if reads_on:
             topics = view.cursor.topics_left
