@@ -30,6 +30,10 @@ JOIN_PAUSE: Final = 0.03
 """The pause until the process has joined: clients wait for that, and it takes several passes."""
 GROWN_PAUSE: Final = 0.03
 """The least time between two uses of larger parts: with 100 processes, some part grows with each record."""
+FREED_PAUSE: Final = 0.1
+"""The least time between two looks at the limits because a process has stopped using one. Clients may come and
+go all the time, so these looks may only double the work.
+"""
 REPORTS_AT_MOST: Final = 8
 """The most reports of one pass over the buckets. Together they have some 4,000 buckets."""
 BUCKETS_AT_A_TIME: Final = 64
@@ -220,12 +224,14 @@ class LimitSharing:
     async def _pause(self, seconds: float) -> None:
         """Wait for this time, and meanwhile use larger parts as soon as they apply.
 
-        If a process joins or stops, the next pass begins earlier: until all have reported that they have read
-        this, clients of a process that joins wait, and nobody uses the parts of one that stops.
+        If a process joins or stops, or stops using a limit that others wait for, the next pass begins earlier:
+        until all have reported that they have read this, clients of a process that joins wait, and nobody uses
+        the parts of one that stops.
         """
         clock = asyncio.get_running_loop().time
         until = clock() + seconds
         earliest = clock() + max(self._took * PAUSE_FACTOR, GROWN_PAUSE)
+        freed_at = max(earliest, clock() + FREED_PAUSE)
         self._use_grown()
         while clock() + GROWN_PAUSE < until and not self._sharing.joined_or_left:
             await asyncio.sleep(GROWN_PAUSE)
@@ -233,6 +239,8 @@ class LimitSharing:
                 async with asyncio.timeout_at(until):
                     await self._grown.wait()
             self._use_grown()
+            if self._sharing.freed:
+                until = min(until, freed_at)
         if self._sharing.joined_or_left:
             until = min(until, earliest)
         await asyncio.sleep(until - clock())
@@ -254,7 +262,7 @@ class LimitSharing:
     async def _divide(self) -> float:
         """Look at all live buckets, give them their parts, and report; return how long to pause."""
         sharing, uses = self._sharing, self._uses
-        sharing.joined_or_left = False
+        sharing.joined_or_left = sharing.freed = False
         read_to, divide = sharing.read_to, self._knows_its_parts()
         began = self._time()
         took = 0.0
@@ -367,7 +375,8 @@ class LimitSharing:
         if self._sharing.instances == 0:
             self._joining_since = self._time()
         self._sharing.see(report, offset, timestamp_ms)
-        if self._sharing.grown or self._sharing.joined_or_left:
+        sharing = self._sharing
+        if sharing.grown or sharing.joined_or_left or sharing.freed:
             self._grown.set()
 
     def _begin_anew(self) -> None:

@@ -7,7 +7,7 @@ from proxy.quota.limits.enforcement import KAFKA_WINDOW
 from proxy.quota.measure.rates import SampledRate
 from proxy.quota.sharing.in_force import InForce
 from proxy.quota.sharing.members import Members
-from proxy.quota.sharing.reports import BucketReport
+from proxy.quota.sharing.reports import SATURATED, BucketReport
 from proxy.quota.sharing.waterfill import Demand, divide
 
 CREDIT_SECONDS: Final = 0.1
@@ -75,11 +75,12 @@ class SharedBucket:
         self._total = limit
         """The sum of the shares: the limit, and the credit that is divided."""
 
-    def see(self, instance: str, report: BucketReport, now: float) -> None:
-        """Take a process's report. `now` is the log's time."""
+    def see(self, instance: str, report: BucketReport, now: float) -> bool:
+        """Take a process's report; return whether it has stopped using the bucket. `now` is the log's time."""
         elapsed = now - self.reported_at
         process = self._processes.get(instance)
         used = 0.0
+        stopped = False
         weight = float(max(report.waiting, 1))
         if process is None:
             demand = Demand(instance, report.demand, weight)
@@ -87,6 +88,7 @@ class SharedBucket:
             self._demands.append(demand)
         else:
             used = report.used - process.used
+            stopped = report.demand == 0.0 and process.demand.demand > 0.0
             process.used = report.used
             process.demand.demand = report.demand
             process.demand.weight = weight
@@ -98,6 +100,13 @@ class SharedBucket:
         self._credit *= math.exp(-elapsed / FORGET_SECONDS)
         self._credit += self.limit * elapsed - used
         self._bound()
+        return stopped
+
+    @property
+    def short(self) -> bool:
+        """Whether requests waited for it at some process, as of the last division."""
+        # The one with the largest demand is the last.
+        return len(self._demands) > 0 and self._demands[-1].demand == SATURATED
 
     def _bound(self) -> None:
         """Forget credit beyond CREDIT_SECONDS of the limit."""

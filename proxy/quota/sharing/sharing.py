@@ -90,6 +90,10 @@ class Sharing:
         """Set when a larger part of a bucket that this process has reported applies; the caller resets it."""
         self.joined_or_left = False
         """Set when the live processes change; the caller resets it."""
+        self.freed = False
+        """Set when a process stops using a limit that others wait for; the caller resets it. The others have
+        its part when all have reported that they have read this.
+        """
         self._read_to = 0
         self._read_by_all = 0
         """All live processes have read the records below this offset."""
@@ -206,8 +210,11 @@ class Sharing:
         if len(members) > 1:
             self._lately.join(now)
         entries: list[BucketReport] = [] if self._alone else report.buckets
+        stopped: list[SharedBucket] = []
         for entry in entries:
-            self._heat(entry).see(report.instance, entry, now)
+            bucket = self._heat(entry)
+            if bucket.see(report.instance, entry, now):
+                stopped.append(bucket)
         self._cool(offset, now)
         if changed or gone:
             self.joined_or_left = True
@@ -216,6 +223,8 @@ class Sharing:
         else:
             for entry in entries:
                 self._divide(entry.key, offset)
+        for bucket in stopped:
+            self.freed = self.freed or bucket.short
         if changed or gone or entries:
             self._news_to = self._read_to
         self._newer = report.newer or (self._newer and len(members.newer()) > 0)

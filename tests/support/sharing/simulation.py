@@ -14,7 +14,7 @@ from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.reported_uses import LocalUse
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
-from proxy.server.limit_sharing import GROWN_PAUSE, JOIN_PAUSE
+from proxy.server.limit_sharing import FREED_PAUSE, GROWN_PAUSE, JOIN_PAUSE
 
 RULE = RateRule(burst_seconds=1.0)
 NODE_ID = 1
@@ -158,6 +158,8 @@ class Process:
             self._read(now)
         if self.sharing.joined_or_left:
             self._report_at = min(self._report_at, self._told_at + GROWN_PAUSE)
+        if self.sharing.freed:
+            self._report_at = min(self._report_at, self._told_at + FREED_PAUSE)
         if now >= self._report_at:
             self._report_at = now + (REPORT_SECONDS if self.joined else JOIN_PAUSE)
             self._tell(now)
@@ -182,7 +184,7 @@ class Process:
 
     def _tell(self, now: float) -> None:
         self._told_at = now
-        self.sharing.joined_or_left = False
+        self.sharing.joined_or_left = self.sharing.freed = False
         uses = self._divide(now)
         for _ in range(REPORTS_AT_MOST):
             report = self.sharing.report(uses, now + self.skew)

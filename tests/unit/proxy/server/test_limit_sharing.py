@@ -174,6 +174,47 @@ async def test_a_larger_part_applies_before_the_next_pass(monkeypatch: pytest.Mo
     await tasks.cancel()
 
 
+async def test_a_process_that_stops_using_a_limit_is_known_before_the_next_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """This process reports that it has read of it, so that a third one may have the part of the second."""
+    tasks, loop = Tasks(), asyncio.get_running_loop()
+    engines = quota_engines()
+    who = Identity("u", "c", "10.0.0.1")
+    engines.engine(1, 0.0).admit(RequestView(PRODUCE, 9, 1, "c", 10), who, 0.0)
+    _, bucket = live_by_node(engines)[0]
+    written: list[Report] = []
+    in_use = 1 << 30
+
+    def put(value: bytes) -> None:
+        shares.take(Record(len(written), int(loop.time() * 1000), value))
+        written.append(decode_report(value))
+
+    def append(value: bytes) -> None:
+        if decode_report(value).read_to >= in_use:
+            monkeypatch.setattr(limit_sharing, "REPORT_SECONDS", 3600.0)
+            monkeypatch.setattr(limit_sharing, "LONGEST_PAUSE", 3600.0)
+        put(value)
+
+    def report_of(name: str, number: int, demand: float) -> None:
+        use = BucketReport(key=bucket_key(1, bucket), limit=LIMIT, used=0.0, demand=demand, waiting=1)
+        put(encode_report(Report(instance=name, number=number, read_to=1 << 40, buckets=[use])))
+
+    shares = LocalShares(append)
+    sharing = LimitSharing("a", engines, shares, loop.time)
+    tasks.start(sharing.follow())
+    tasks.start(sharing.run())
+    await asyncio.wait_for(sharing.joined.wait(), 30)
+    for name in "bc":
+        report_of(name, 1, SATURATED)
+    in_use = len(written)
+    await reached(lambda: limit_sharing.REPORT_SECONDS > 1.0, "the last pass for an hour")
+    report_of("b", 2, 0.0)
+    stopped = len(written)
+    await reached(lambda: written[-1].read_to >= stopped, "a report of what was read")
+    await tasks.cancel()
+
+
 async def test_throttle_times_are_short_while_there_are_several_processes(start: Start) -> None:
     engines, wait = quota_engines(), Verdict(60.0)
     mutations = engines.shared(MUTATIONS)

@@ -120,3 +120,17 @@ def test_a_process_that_is_not_live_has_nothing() -> None:
     bucket.see("a", entry(0.0), 0.0)
     bucket.divide(members("b"), 5, "a", anew=True)
     assert part(bucket, 5) == 0.0
+
+
+def test_it_is_known_whether_requests_wait_somewhere() -> None:
+    bucket = SharedBucket(100.0, InForce(), 0.0)
+    assert not bucket.short
+    bucket.see("a", entry(0.0), 0.0)
+    bucket.see("b", entry(0.0, demand=50.0), 0.0)
+    bucket.divide(members("a", "b"), 5, "a", anew=False)
+    assert bucket.short
+    assert not bucket.see("b", entry(0.0, demand=10.0), 1.0)
+    assert bucket.see("a", entry(0.0, demand=0.0), 1.0)
+    assert not bucket.see("a", entry(0.0, demand=0.0), 2.0)
+    bucket.divide(members("a", "b"), 6, "a", anew=False)
+    assert not bucket.short

@@ -503,3 +503,17 @@ def test_a_process_that_joins_or_stops_is_noted() -> None:
     assert left is not None
     a.see(left, len(world.log), int(world.now * 1000))
     assert a.joined_or_left
+
+
+@pytest.mark.parametrize("others_wait", [True, False])
+def test_a_process_that_stops_using_a_limit_that_others_wait_for_is_noted(others_wait: bool) -> None:
+    world, a, b = two()
+    of_b = use(rate=10.0, waiting=1 if others_wait else 0)
+    world.turn(a=use(rate=50.0, waiting=1), b=of_b)
+    world.turn(a=use(rate=30.0, waiting=0, used=10.0), b=of_b)
+    assert not a.freed and not b.freed
+    world.turn(a=use(used=10.0), b=of_b)
+    assert a.freed is b.freed is others_wait
+    a.freed = b.freed = False
+    world.turn(a=use(used=10.0), b=of_b)
+    assert not a.freed and not b.freed

@@ -78,3 +78,15 @@ def test_fewer_that_wait_again_show_a_pause_too() -> None:
     waiting = WaitingConnections()
     counts(waiting, [4] * 30, 0.0)
     assert counts(waiting, [0, 0, 0, 3, 0, 0, 3], 6.0) == [4, 0, 0, 4, 4, 3, 3]
+
+
+def test_all_have_gone_when_two_looks_find_none_although_the_most_are_seldom_found() -> None:
+    waiting = WaitingConnections()
+    counts(waiting, [4, 3] * 20, 0.0)
+    assert counts(waiting, [0, 0], 8.0) == [4, 0]
+
+
+def test_connections_that_one_look_in_two_finds_have_gone_when_three_find_none() -> None:
+    waiting = WaitingConnections()
+    counts(waiting, [1, 0] * 20, 0.0)
+    assert counts(waiting, [0, 0], 8.0) == [1, 0]
