@@ -31,8 +31,8 @@ JOIN_PAUSE: Final = 0.03
 GROWN_PAUSE: Final = 0.03
 """The least time between two uses of larger parts: with 100 processes, some part grows with each record."""
 FREED_PAUSE: Final = 0.1
-"""The least time between two looks at the limits because a process has stopped using one. Clients may come and
-go all the time, so these looks may only double the work.
+"""The least time between two looks at the limits because a process has stopped using one. Clients may come
+and go all the time, so these looks may only double the work.
 """
 REPORTS_AT_MOST: Final = 8
 """The most reports of one pass over the buckets. Together they have some 4,000 buckets."""
@@ -224,9 +224,9 @@ class LimitSharing:
     async def _pause(self, seconds: float) -> None:
         """Wait for this time, and meanwhile use larger parts as soon as they apply.
 
-        If a process joins or stops, or stops using a limit that others wait for, the next pass begins earlier:
-        until all have reported that they have read this, clients of a process that joins wait, and nobody uses
-        the parts of one that stops.
+        If a process joins or stops, or stops using a limit that others wait for, the next pass begins
+        earlier: until all have reported that they have read this, clients of a process that joins wait, and
+        nobody uses the parts of one that stops.
         """
         clock = asyncio.get_running_loop().time
         until = clock() + seconds

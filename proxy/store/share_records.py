@@ -3,9 +3,11 @@
     {"v": 1, "instance": "proxy-1/5f0c", "number": 12, "read_to": 345, "cluster": "kafka",
      "buckets": [["18:producer_byte_rate5:alice0:0:0:-1/1", 1048576.0, 734003.2, null, 3]]}
 
-A bucket is its key, limit, sum of uses, demand (null: all it can get) and waiting connections. A process that
-stops writes `"leaving": true`. docs/sharing.md describes what they mean. A newer format must keep the fields
-`v`, `instance`, `number`, `read_to` and `leaving`: by these, older proxies count its processes.
+A bucket is its key, limit, sum of uses, demand (null: all it can get) and waiting connections. If the waits
+of some are bounded, the record has `"debts": [[0, 55.2]]`: the index of a bucket, and what is owed besides
+its uses; older proxies skip this field. A process that stops writes `"leaving": true`. docs/sharing.md
+describes what they mean. A newer format must keep the fields `v`, `instance`, `number`, `read_to` and
+`leaving`: by these, older proxies count its processes.
 """
 
 from typing import Final
@@ -40,6 +42,7 @@ class _Cluster(msgspec.Struct):
 
 class _Record(_Head, omit_defaults=True):
     buckets: list[tuple[str, float, float, float | None, int]] = []
+    debts: list[tuple[int, float]] = []
 
 
 _VERSION: Final = msgspec.json.Decoder(_Version)
@@ -66,6 +69,7 @@ def encode_report(report: Report, cluster: str = "") -> bytes:
                 )
                 for entry in report.buckets
             ],
+            debts=[(index, entry.debt) for index, entry in enumerate(report.buckets) if entry.debt > 0.0],
             leaving=report.leaving,
             cluster=cluster,
         )
@@ -85,7 +89,7 @@ def decode_report(value: bytes | None) -> Report:
     if head.v < 1 or not named or head.number < 1 or head.read_to < 0:
         raise Unreadable("not a report of a proxy: v, instance, cluster, number or read_to is out of range")
     try:
-        buckets = [] if record is None else bucket_reports(record.buckets)
+        buckets = [] if record is None else bucket_reports(record.buckets, record.debts)
     except ValueError as error:
         raise Unreadable(f"a number of bucket {error} is out of range") from error
     return Report(

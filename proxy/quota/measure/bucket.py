@@ -75,6 +75,8 @@ class Bucket:
         """The fraction of it that this process may use."""
         self.waiters = 0
         """The connections that wait for the bucket without a debt; its owner counts them."""
+        self._closed_until = 0.0
+        """When all processes together are within the whole limit, as far as this one knows."""
         self.growth = 0.0
         """If its use comes in bursts, so that the use of a moment says little: how many times the average use
         its owner could use; otherwise 0.0.
@@ -150,10 +152,14 @@ class Bucket:
             self._configure(self.whole_limit * part, self._rule, now)
 
     def close(self, seconds: float, now: float) -> None:
-        """Admit nothing for some seconds, at most for Kafka's window; without effect if tokens limit."""
-        limiter = self._limiter
-        if isinstance(limiter, WindowLimit):
-            limiter.close(min(seconds, self._rule.window.total_seconds), now)
+        """Admit nothing for some seconds, at most for Kafka's window, because all processes together have
+        used more than the limit.
+        """
+        self._closed_until = now + min(seconds, self._rule.window.total_seconds)
+
+    def closed(self, now: float) -> bool:
+        """Whether nothing is admitted because of other processes."""
+        return now < self._closed_until
 
     def _configure(self, limit: float, rule: RateRule, now: float) -> None:
         old_limit = self.limit
@@ -234,13 +240,17 @@ class Bucket:
         if seconds <= 0.0:  # nearly always: no debt
             if self._fair_share is not None:
                 self._fair_share = None
-            return 0.0
+            return 0.0 if now >= self._closed_until else self._until_open(now)
         rule = self._rule
         if seconds > rule.max_debt_seconds:
             limiter.record((rule.max_debt_seconds - seconds) * self.limit, now)
         elif who is not None:
             seconds = self._share(who, min(value, seconds * self.limit), now)
-        return min(seconds, rule.max_throttle_seconds)
+        return min(max(seconds, self._closed_until - now), rule.max_throttle_seconds)
+
+    def _until_open(self, now: float) -> float:
+        """The wait of a request that only other processes cause."""
+        return min(self._closed_until - now, self._rule.max_throttle_seconds)
 
     def _record_without_tokens(
         self, limiter: WindowLimit | EwmaRate, value: float, now: float, who: Identity | None
@@ -253,7 +263,7 @@ class Bucket:
         rate = self._rate()
         rate.record(value, now)
         wait = rate.excess_seconds(self.mean_limit(now), self.limit, now)
-        seconds = limiter.record(value, wait, self.limit, rule, now)
+        seconds = max(limiter.record(value, wait, self.limit, rule, now), self._closed_until - now)
         if who is not None and not rule.observed:
             self.ahead_seconds = limiter.ahead_seconds(who, value, seconds, self.limit)
         return min(seconds, rule.max_throttle_seconds)
@@ -274,6 +284,10 @@ class Bucket:
 
     def wait(self, now: float) -> float:
         """The seconds until the bucket is within its limit; 0.0 if it is."""
+        return max(self._own_wait(now), self._closed_until - now)
+
+    def _own_wait(self, now: float) -> float:
+        """The same by this process's part of the limit."""
         limiter = self._limiter
         if not isinstance(limiter, WindowLimit):
             return limiter.throttle_seconds(self.limit, now)
@@ -345,7 +359,7 @@ class Bucket:
         if fair_share is not None:
             fair_share.pay(self.limit, now)
             return fair_share.debtors
-        return 1 if self.wait(now) > 0.0 else 0
+        return 1 if (self.wait(now) if self.windowed else self._own_wait(now)) > 0.0 else 0
 
     def count_throttle(self, seconds: float, requests: int, until: float) -> None:
         """Count a wait. `requests`: 1, or 0 for a request that has been counted before."""

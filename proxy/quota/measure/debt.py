@@ -27,8 +27,8 @@ class Debt:
         """Return the time at which the debt is paid under the limit in force; at most `now` if there is no
         debt.
 
-        If the limit has been raised or lowered, the rest of the wait changes in proportion. The wait ends at
-        the latest when the whole bucket is within its limit.
+        If the limit has been raised or lowered, the rest of the wait changes in proportion, unless the
+        rule bounds waits. The wait ends at the latest when the whole bucket is within its limit.
         """
         bucket = self.bucket
         limit = bucket.limit
@@ -36,7 +36,8 @@ class Debt:
             self.until = now
             return now
         if limit != self._limit:
-            self.until = now + max(self.until - now, 0.0) * self._limit / limit
+            if bucket.rule.max_throttle_seconds == UNLIMITED:
+                self.until = now + max(self.until - now, 0.0) * self._limit / limit
             self._limit = limit
         self.until = min(self.until, now + bucket.wait(now))
         return self.until

@@ -18,7 +18,7 @@ class WindowLimit:
     shortens it, its end is remembered here, and each use until then postpones it by value / limit seconds.
     """
 
-    __slots__ = ("_closed_until", "_debtors", "_owed_until", "_parts", "allowance")
+    __slots__ = ("_debtors", "_owed_until", "_parts", "allowance")
 
     def __init__(self) -> None:
         self._owed_until = 0.0
@@ -31,8 +31,6 @@ class WindowLimit:
         """The connections that have used the bucket since it has been over its limit; None if it is not."""
         self._parts: PartHistory | None = None
         """The parts of the limit that this process might use; None before it had a part."""
-        self._closed_until = 0.0
-        """When all processes together are within the whole limit, as far as this one knows."""
 
     def share(self, part: float, window: RateWindow, used: bool, now: float) -> None:
         """Set the part of the limit that this process may use from now on. `used`: whether it used any.
@@ -46,10 +44,6 @@ class WindowLimit:
             parts = self._parts = PartHistory(1.0 if used else part)
         if part != parts.part:
             parts.change(part, now, window.total_seconds + window.seconds)
-
-    def close(self, seconds: float, now: float) -> None:
-        """Admit nothing for some seconds, because all processes together have used more than the limit."""
-        self._closed_until = now + seconds
 
     @property
     def shared(self) -> bool:
@@ -86,7 +80,7 @@ class WindowLimit:
 
     def record(self, value: float, seconds: float, limit: float, rule: RateRule, now: float) -> float:
         """Count a use, which Kafka's rate has counted; return the wait."""
-        seconds = max(self._owed(value, seconds, limit, rule, now), self._closed_until - now)
+        seconds = self._owed(value, seconds, limit, rule, now)
         allowance = self.allowance
         if allowance is not None:
             allowance.record(value, now)
@@ -116,7 +110,7 @@ class WindowLimit:
 
     def wait(self, seconds: float, limit: float, now: float) -> float:
         """The seconds until the bucket is within its limit; 0.0 if it is."""
-        seconds = max(seconds, self._owed_until - now, self._closed_until - now, 0.0)
+        seconds = max(seconds, self._owed_until - now, 0.0)
         allowance = self.allowance
         return seconds if allowance is None else max(seconds, allowance.throttle_seconds(limit, now))
 

@@ -136,7 +136,8 @@ class LocalUses:
     def _look_at(
         self, bucket: Bucket, entry: _Known | None, node_id: int, sharing: Sharing, now: float
     ) -> _Known:
-        paid = bucket.used - bucket.debt(now)
+        debt = bucket.debt(now)
+        paid = bucket.used - debt
         if entry is None:
             entry = _Known(bucket_key(node_id, bucket), paid, now)
             entry.throttled = bucket.throttled_requests
@@ -145,11 +146,12 @@ class LocalUses:
         else:
             before = entry.paid
         waiting = bucket.waiting(now)
-        if waiting == 0 and bucket.throttled_requests > entry.throttled:
+        bounded = bucket.rule.max_throttle_seconds <= AVERAGE_SECONDS
+        if waiting == 0 and bucket.throttled_requests > entry.throttled and not bucket.closed(now):
             # A short wait has begun and ended since the last look.
             waiting = 1
         entry.throttled = bucket.throttled_requests
-        if bucket.rule.max_throttle_seconds <= AVERAGE_SECONDS:
+        if bounded:
             # The waits are not divided among the connections, so the bucket does not know how many wait.
             muted = entry.muted(bucket, now)
             waiting = muted if waiting > 0 else 0
@@ -178,6 +180,7 @@ class LocalUses:
             rate=rate,
             average=entry.average,
             waiting=waiting,
+            debt=debt if bounded else 0.0,
         )
         if sharing.hot(use):
             self._uses.append(use)
@@ -203,6 +206,9 @@ def _divide(bucket: Bucket, key: str, sharing: Sharing, now: float) -> None:
         bucket.close(sharing.over_seconds(key, bucket.whole_limit), now)
     else:
         bucket.share(sharing.part(key), now)
+        if bucket.rule.max_throttle_seconds <= AVERAGE_SECONDS:
+            # A connection waits as long as with one process, although what others owe is not owed here.
+            bucket.close(sharing.owed_seconds(key, bucket.rule.burst_seconds), now)
 
 
 def hold(buckets: list[Bucket], part: float, now: float) -> None:

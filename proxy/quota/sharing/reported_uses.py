@@ -21,9 +21,10 @@ class LocalUse:
     rate: per second, since the last look at the bucket.
     average: per second, over the last few seconds.
     waiting: the connections whose requests wait.
+    debt: BucketReport.debt.
     """
 
-    __slots__ = ("average", "key", "limit", "rate", "used", "used_before", "waiting")
+    __slots__ = ("average", "debt", "key", "limit", "rate", "used", "used_before", "waiting")
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class LocalUse:
         average: float,
         waiting: int,
         used_before: float | None = None,
+        debt: float = 0.0,
     ) -> None:
         self.key: Final = key
         self.limit: Final = limit
@@ -43,6 +45,7 @@ class LocalUse:
         self.rate: Final = rate
         self.average: Final = average
         self.waiting: Final = waiting
+        self.debt: Final = debt
 
 
 @final
@@ -105,7 +108,9 @@ class ReportedUses:
 
 def _differs(use: BucketReport, last: BucketReport) -> bool:
     """Whether the others need to know of a use."""
-    if use.used != last.used or use.limit != last.limit or use.waiting != last.waiting:
+    if use.used != last.used or use.limit != last.limit:
+        return True
+    if use.waiting != last.waiting or use.debt != last.debt:
         return True
     if use.demand == last.demand:
         return False

@@ -23,31 +23,47 @@ class BucketReport:
     used: the sum of all uses since the process began.
     demand: per second, what the process could use now; SATURATED if requests wait.
     waiting: the connections whose requests wait; 0 if none does.
+    debt: what is owed besides `used`, if waits are bounded, so that nobody waits until it is paid; otherwise
+    0.0.
     """
 
-    __slots__ = ("demand", "key", "limit", "used", "waiting")
+    __slots__ = ("debt", "demand", "key", "limit", "used", "waiting")
 
-    def __init__(self, *, key: str, limit: float, used: float, demand: float, waiting: int) -> None:
+    def __init__(
+        self, *, key: str, limit: float, used: float, demand: float, waiting: int, debt: float = 0.0
+    ) -> None:
         self.key: Final = key
         self.limit: Final = limit
         self.used: Final = used
         self.demand: Final = demand
         self.waiting: Final = waiting
+        self.debt: Final = debt
 
 
-def bucket_reports(rows: list[tuple[str, float, float, float | None, int]]) -> list[BucketReport]:
+def bucket_reports(
+    rows: list[tuple[str, float, float, float | None, int]], debts: list[tuple[int, float]]
+) -> list[BucketReport]:
     """Reports from key, limit, sum of uses, demand (None: all it can get) and waiting connections.
+
+    debts: the index of a row, and what is owed.
 
     Raises ValueError with the key of a bucket that has a number out of range.
     """
+    owed = [0.0] * len(rows)
+    for index, debt in debts:
+        if not (0 <= index < len(rows) and 0.0 <= debt < math.inf):
+            raise ValueError(f"number {index}")
+        owed[index] = debt
     reports: list[BucketReport] = []
-    for key, limit, used, demand, waiting in rows:
+    for (key, limit, used, demand, waiting), debt in zip(rows, owed, strict=True):
         wanted = SATURATED if demand is None else demand
         numbers = 0.0 < limit < math.inf and abs(used) < math.inf and 0 <= waiting < MAX_WAITING
         possible = demand is None or 0.0 <= demand < math.inf
         if not (0 < len(key) <= MAX_NAME and numbers and possible):
             raise ValueError(key[:100])
-        reports.append(BucketReport(key=key, limit=limit, used=used, demand=wanted, waiting=waiting))
+        reports.append(
+            BucketReport(key=key, limit=limit, used=used, demand=wanted, waiting=waiting, debt=debt)
+        )
     return reports
 
 

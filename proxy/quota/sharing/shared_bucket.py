@@ -22,7 +22,8 @@ FORGET_SECONDS: Final = 30.0
 """The time in which credit decays to a third. Processes that began to read the log at different records agree
 on the credit after a multiple of this.
 """
-
+OWED_SECONDS: Final = KAFKA_WINDOW.total_seconds + 1.0
+"""The largest debt that a rule remembers whose waits are bounded, and the usual burst."""
 
 STEADY: Final = 0.05
 """Shares do not change while no new share differs by more than this part of it. A process may use only the
@@ -34,12 +35,14 @@ smallest of its latest parts (InForce), so small changes back and forth would wa
 class _Process:
     """One process that has reported the bucket."""
 
-    __slots__ = ("demand", "in_use", "rate", "reported_at", "used")
+    __slots__ = ("charged", "demand", "in_use", "rate", "reported_at", "used")
 
     def __init__(self, demand: Demand, used: float, in_use: float, now: float) -> None:
         self.demand: Final = demand
         self.used = used
         """BucketReport.used in its last report."""
+        self.charged = used
+        """The same and BucketReport.debt in it."""
         self.reported_at = now
         self.rate = 0.0
         """Its use per second between its last two reports."""
@@ -62,6 +65,10 @@ class SharedBucket:
         self.in_force: Final = in_force
         self._credit = 0.0
         """The units that were not reported as used; below zero, the units that were used beyond the limit."""
+        self._owed = 0.0
+        """The units that were charged and not paid at the limit since, by the reports. A token bucket of all
+        processes has that much less than all its tokens.
+        """
         self._rates = 0.0
         """The sum of _Process.rate."""
         self._reported = 0.0
@@ -76,7 +83,10 @@ class SharedBucket:
         """The sum of the shares: the limit, and the credit that is divided."""
 
     def see(self, instance: str, report: BucketReport, now: float) -> bool:
-        """Take a process's report; return whether it has stopped using the bucket. `now` is the log's time."""
+        """Take a process's report; return whether it has stopped using the bucket.
+
+        `now` is the log's time.
+        """
         elapsed = now - self.reported_at
         process = self._processes.get(instance)
         used = 0.0
@@ -84,7 +94,7 @@ class SharedBucket:
         weight = float(max(report.waiting, 1))
         if process is None:
             demand = Demand(instance, report.demand, weight)
-            self._processes[instance] = _Process(demand, report.used, self._silent_share, now)
+            process = self._processes[instance] = _Process(demand, report.used, self._silent_share, now)
             self._demands.append(demand)
         else:
             used = report.used - process.used
@@ -93,6 +103,10 @@ class SharedBucket:
             process.demand.demand = report.demand
             process.demand.weight = weight
             self._note_rate(process, used, now)
+        self._owed = max(self._owed - self.limit * elapsed, 0.0)
+        self._owed += max(report.used + report.debt - process.charged, 0.0)
+        self._owed = min(self._owed, report.limit * OWED_SECONDS)
+        process.charged = report.used + report.debt
         self.reported_at = now
         self.limit = report.limit
         if used > 0.0:
@@ -107,6 +121,12 @@ class SharedBucket:
         """Whether requests waited for it at some process, as of the last division."""
         # The one with the largest demand is the last.
         return len(self._demands) > 0 and self._demands[-1].demand == SATURATED
+
+    def owed_seconds(self, burst_seconds: float, now: float) -> float:
+        """How long clients of one process would have to wait that serves all: until the debt of its token
+        bucket is paid.
+        """
+        return max(self._owed / self.limit - (now - self.reported_at) - burst_seconds, 0.0)
 
     def _bound(self) -> None:
         """Forget credit beyond CREDIT_SECONDS of the limit."""

@@ -316,6 +316,15 @@ class Sharing:
         # The log's time stands still while no record arrives.
         return max(rate.throttle_seconds(limit, self._clock.now) - self.lag_seconds, 0.0)
 
+    def owed_seconds(self, key: str, burst_seconds: float) -> float:
+        """For how long all processes together will have used more than the limit and its burst; 0.0 if they
+        have not.
+        """
+        bucket = self._hot.get(key)
+        if bucket is None:
+            return 0.0
+        return max(bucket.owed_seconds(burst_seconds, self._clock.now) - self.lag_seconds, 0.0)
+
     def wake(self, now: float) -> None:
         """Note that the process runs. To be called before part(), which is small after a stall."""
         if self._number > self._first_number and now - self._called_at > STALL_SECONDS:
@@ -380,6 +389,7 @@ class Sharing:
             used=use.used if self._reported.has(use.key) else use.used_before,
             demand=SATURATED if use.waiting > 0 else use.rate * _DEMAND_FACTOR,
             waiting=use.waiting,
+            debt=use.debt,
         )
 
     def _heat(self, entry: BucketReport) -> SharedBucket:

@@ -9,7 +9,7 @@ from proxy.quota.sharing.reports import SATURATED, BucketReport, Report
 from proxy.store.records import Unreadable
 from proxy.store.share_records import decode_report, encode_report
 
-FIELDS = ("key", "limit", "used", "demand", "waiting")
+FIELDS = ("key", "limit", "used", "demand", "waiting", "debt")
 GOOD = {"v": 1, "instance": "a/1", "number": 1, "read_to": 0}
 
 
@@ -20,6 +20,7 @@ def test_a_report_survives() -> None:
         "used": -3.25,
         "demand": SATURATED,
         "waiting": 2,
+        "debt": 3.5,
     }
     report = Report(
         instance="a/1",
@@ -81,6 +82,18 @@ def test_a_bucket_out_of_range(bucket: list[Any]) -> None:
     text = json.dumps({**GOOD, "buckets": [bucket]}).replace("Infinity", "1e999")
     with pytest.raises(Unreadable):
         decode_report(text.encode())
+
+
+@pytest.mark.parametrize("debt", [[1, 5.0], [-1, 5.0], [0, -1.0], [0, 1e999], [0]])
+def test_a_debt_out_of_range(debt: list[float]) -> None:
+    record = {**GOOD, "buckets": [["k", 1.0, 0.0, 0.0, 0]], "debts": [debt]}
+    with pytest.raises(Unreadable):
+        decode_report(json.dumps(record).replace("Infinity", "1e999").encode())
+
+
+def test_a_report_of_an_older_version_has_no_debts() -> None:
+    [read] = decode_report(json.dumps({**GOOD, "buckets": [["k", 1.0, 0.0, 0.0, 0]]}).encode()).buckets
+    assert read.debt == 0.0
 
 
 def test_a_newer_format_has_a_head_that_can_be_read() -> None:

@@ -431,3 +431,24 @@ def test_a_debt_without_connections_is_one_that_waits() -> None:
     assert used.waiting(10.9) == 0
     used.waiters = 7
     assert used.waiting(10.9) == 7
+
+
+@pytest.mark.parametrize("rule", [PACE, WINDOW, SHORT])
+def test_nothing_is_admitted_while_all_processes_are_over_the_limit(rule: RateRule) -> None:
+    used = bucket(rule)
+    used.close(3.0, 10.0)
+    assert used.closed(12.9)
+    assert used.wait(11.0) == pytest.approx(2.0)
+    assert used.record(1.0, 12.0) == pytest.approx(1.0)
+    used.close(0.0, 12.0)
+    assert not used.closed(12.0)
+    assert (used.wait(12.0), used.record(1.0, 12.0)) == (0.0, 0.0)
+
+
+def test_a_wait_for_other_processes_is_as_short_as_any_and_no_demand() -> None:
+    used = bucket(SHORT)
+    used.close(9.0, 10.0)
+    assert used.record(1.0, 10.0) == 2.0
+    assert used.waiting(10.0) == 0
+    assert used.record(3000.0, 10.0) == 2.0
+    assert used.waiting(10.0) == 1

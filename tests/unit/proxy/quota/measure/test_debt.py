@@ -57,3 +57,16 @@ def test_nobody_owes_more_than_the_bucket_does() -> None:
     bucket, debt = owing(PACE)
     bucket.record(-15_000, 10.0)
     assert debt.review(10.0) == pytest.approx(15.0)
+
+
+def test_a_bounded_wait_does_not_follow_the_part_of_the_limit() -> None:
+    """The next one is as long as before, whatever the limit is: a part that shrinks makes no wait longer."""
+    rule = RateRule(burst_seconds=1.0, max_throttle_seconds=1.0)
+    bucket = Bucket(quota="request_percentage", limit=1000.0, rule=rule, now=10.0)
+    assert bucket.record(21_000, 10.0) == 1.0
+    debt = Debt(bucket, WHO, 11.0)
+    for part in (0.1, 1.0):
+        bucket.share(part, 10.2)
+        assert debt.review(10.2) == 11.0
+    bucket.configure(1e9, rule, 10.3)
+    assert debt.review(10.3) == pytest.approx(10.3, abs=0.001)

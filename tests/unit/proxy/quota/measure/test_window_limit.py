@@ -102,15 +102,6 @@ def test_what_was_used_of_the_whole_limit_counts() -> None:
     assert [made.mean_part(10.0, now) for now in (10.0, 15.0, 20.0)] == pytest.approx([1.0, 0.75, 0.5])
 
 
-def test_nothing_is_admitted_while_all_processes_are_over_the_limit() -> None:
-    made = window(SHORT)
-    made.close(3.0, 10.0)
-    assert made.wait(0.0, LIMIT, 11.0) == pytest.approx(2.0)
-    assert made.record(1.0, 0.0, LIMIT, SHORT, 12.0) == pytest.approx(1.0)
-    made.close(0.0, 12.0)
-    assert made.wait(0.0, LIMIT, 12.0) == 0.0
-
-
 def test_what_others_owe_is_inherited() -> None:
     made, other, third = window(REPAYS), window(REPAYS), window(REPAYS)
     for each in (other, third):

@@ -261,3 +261,33 @@ def test_of_a_bucket_that_does_not_divide_waits_the_mean_number_of_connections_c
         counts += [use.waiting for use in look(uses, [ours], now + 0.1, sharing)]
     assert counts[0] == 1
     assert set(counts[70:]) <= {4, 5}
+
+
+def test_what_is_owed_is_reported_if_waits_are_bounded() -> None:
+    bounded = RateRule(burst_seconds=1.0, max_throttle_seconds=1.0, max_debt_seconds=11.0)
+    for rule, owed in ((bounded, 250.0), (PACED, 0.0)):
+        uses, ours = LocalUses(), bucket(rule=rule)
+        look(uses, [ours], 10.0)
+        ours.record(350.0, 10.0)
+        [use] = look(uses, [ours], 10.0)
+        assert use.debt == pytest.approx(owed)
+
+
+def test_a_client_that_waits_for_what_others_owe_is_no_demand() -> None:
+    rule = RateRule(burst_seconds=1.0, max_throttle_seconds=1.0, max_debt_seconds=11.0)
+    uses, ours, sharing = LocalUses(), bucket(rule=rule), two_processes()
+    look(uses, [ours], 2.0, sharing)
+    offset = 20
+    for number, debt in ((20, 0.0), (21, 900.0)):
+        use = BucketReport(
+            key=bucket_key(1, ours), limit=100.0, used=0.0, demand=SATURATED, waiting=1, debt=debt
+        )
+        sharing.see(Report(instance="b", number=number, read_to=offset, buckets=[use]), offset, 2000)
+        offset += 1
+    look(uses, [ours], 2.2, sharing)
+    assert ours.closed(2.2)
+    seconds = ours.record(0.1, 2.2)
+    assert seconds == 1.0
+    ours.count_throttle(seconds, 1, 3.2)
+    [use] = look(uses, [ours], 2.4, sharing)
+    assert use.waiting == 0

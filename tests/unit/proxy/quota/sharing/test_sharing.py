@@ -505,15 +505,34 @@ def test_a_process_that_joins_or_stops_is_noted() -> None:
     assert a.joined_or_left
 
 
+def test_what_all_processes_owe_is_known_until_it_is_paid_at_the_limit() -> None:
+    world, a, b = two()
+
+    def owing(used: float, debt: float) -> LocalUse:
+        return LocalUse(
+            key=KEY, limit=100.0, used=used, rate=50.0, average=50.0, waiting=1, used_before=used, debt=debt
+        )
+
+    world.turn(a=owing(0.0, 0.0), b=owing(0.0, 300.0))
+    world.turn(a=owing(0.0, 400.0), b=owing(10.0, 290.0))
+    for each in (a, b):
+        # Less by the time since it has called report() after it read a record.
+        assert each.owed_seconds(KEY, 1.0) == pytest.approx(7.0 - REPORT_SECONDS - 1.0, abs=0.201)
+        assert each.owed_seconds(KEY, 9.0) == 0.0
+        assert each.owed_seconds("another", 0.0) == 0.0
+    world.turn(b=owing(10.0, 9000.0))
+    assert a.owed_seconds(KEY, 1.0) == pytest.approx(11.0, abs=0.201)
+
+
 @pytest.mark.parametrize("others_wait", [True, False])
 def test_a_process_that_stops_using_a_limit_that_others_wait_for_is_noted(others_wait: bool) -> None:
     world, a, b = two()
     of_b = use(rate=10.0, waiting=1 if others_wait else 0)
     world.turn(a=use(rate=50.0, waiting=1), b=of_b)
     world.turn(a=use(rate=30.0, waiting=0, used=10.0), b=of_b)
-    assert not a.freed and not b.freed
+    assert (a.freed, b.freed) == (False, False)
     world.turn(a=use(used=10.0), b=of_b)
     assert a.freed is b.freed is others_wait
     a.freed = b.freed = False
     world.turn(a=use(used=10.0), b=of_b)
-    assert not a.freed and not b.freed
+    assert (a.freed, b.freed) == (False, False)
