@@ -134,8 +134,11 @@ def _seconds_until(simulation: Simulation, reached: Callable[[], bool]) -> float
 
 
 def _hot_buckets(hot: int) -> tuple[Simulation, list[Process]]:
-    """Let three processes share `hot` buckets, all at their limits, for two seconds."""
+    """Let three processes share `hot` buckets, all at their limits, for two seconds. A report that overtakes
+    another one counts as a loss, after which a process reports everything again; a producer keeps the order.
+    """
     simulation = Simulation(1, limit=LIMIT)
+    simulation.log.in_order = True
     processes = [simulation.start(name) for name in "abc"]
     simulation.run(3.0)
     for process in processes:

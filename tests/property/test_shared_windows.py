@@ -96,6 +96,20 @@ def test_clients_that_were_idle_have_one_window_s_worth_together(
         assert mean(simulation.rates(IDLE)) >= 0.92 * of_one, seed
 
 
+@pytest.mark.parametrize("connections", [(3, 3), (5, 1), (2, 2, 2)])
+def test_steady_clients_have_no_more_than_with_one_broker(connections: tuple[int, ...]) -> None:
+    """After the window's worth that clients have at first."""
+    of_one = one_broker(sum(connections), 4 * WINDOW + LONGEST)
+    native = {seconds: most(of_one, seconds, IDLE + 4 * WINDOW) for seconds in (FIVE, WINDOW)}
+    for seed in range(3):
+        simulation, processes = idle(len(connections), seed)
+        for process, count in zip(processes, connections, strict=True):
+            process.connect(count, SIZE, simulation.now)
+        simulation.run(4 * WINDOW + LONGEST)
+        for seconds, admitted in native.items():
+            assert most(simulation, seconds, IDLE + 4 * WINDOW) <= MORE * admitted, (seed, seconds)
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_clients_that_come_to_one_more_process_get_no_window_s_worth_there(
     count: int, native: dict[float, float]

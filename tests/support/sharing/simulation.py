@@ -44,7 +44,10 @@ class Log:
     """The probability that a report is appended twice."""
     clock_ms: int = 0
     """How far the broker's clock is off."""
+    in_order: bool = False
+    """Whether a process's reports are appended in the order in which it has sent them."""
     sent: list[tuple[float, int, Report]] = field(default_factory=list)
+    last_sent: dict[str, float] = field(default_factory=dict)
     numbers: int = 0
 
     def send(self, report: Report, now: float) -> None:
@@ -55,7 +58,11 @@ class Log:
 
     def _put(self, report: Report, now: float) -> None:
         self.numbers += 1
-        heapq.heappush(self.sent, (now + self.random.uniform(*self.delay), self.numbers, report))
+        at = now + self.random.uniform(*self.delay)
+        if self.in_order:
+            at = max(at, self.last_sent.get(report.instance, at))
+            self.last_sent[report.instance] = at
+        heapq.heappush(self.sent, (at, self.numbers, report))
 
     def run(self, now: float) -> None:
         while self.sent and self.sent[0][0] <= now and not self.away:

@@ -279,10 +279,10 @@ def test_a_client_that_waits_for_what_others_owe_is_no_demand() -> None:
     look(uses, [ours], 2.0, sharing)
     offset = 20
     for number, debt in ((20, 0.0), (21, 900.0)):
-        use = BucketReport(
+        of_b = BucketReport(
             key=bucket_key(1, ours), limit=100.0, used=0.0, demand=SATURATED, waiting=1, debt=debt
         )
-        sharing.see(Report(instance="b", number=number, read_to=offset, buckets=[use]), offset, 2000)
+        sharing.see(Report(instance="b", number=number, read_to=offset, buckets=[of_b]), offset, 2000)
         offset += 1
     look(uses, [ours], 2.2, sharing)
     assert ours.closed(2.2)
