@@ -46,6 +46,10 @@ class Cursor:
         self.known_topic = ""
         self.records_size: native = 0
         """The bytes of records of the current partition."""
+        self.key_hashes: list[int] | None = None
+        """In a Produce request with many topics that is cut through, their hash codes: see
+        proxy.wire.keyed_arrays.
+        """
         self.records_length_at: native = 0
         """In Fetch responses, the offset of their length field."""
         self.start()

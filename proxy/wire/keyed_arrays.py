@@ -213,29 +213,43 @@ class _Walk:
         code = 0
         reader = self._reader
         for part in field.fields[: field.keys]:
+            own = 0  # that of an empty name, and of the id of zeros, if the version does not have the field
             if part.since <= self._version <= part.until:
                 if part.kind == "s":
                     own = java_hash(reader.raw_string(self.flexible))
                 elif part.kind == "u":
-                    whole = int.from_bytes(reader.uuid(), "big")
-                    mixed = (whole >> 64) ^ (whole & 0xFFFF_FFFF_FFFF_FFFF)
-                    own = (mixed >> 32) ^ (mixed & 0xFFFF_FFFF)
+                    own = uuid_hash(reader.uuid())
                 elif part.kind == "b":
                     own = reader.u8()
+                    own = own - 256 if own >= 128 else own
                 else:
                     own = reader.i32()
-                code = (31 * code + own) & 0xFFFF_FFFF
+            code = (31 * code + own) & 0xFFFF_FFFF
         return code
 
     def _check(self, hashes: list[int], count: int) -> None:
         if not hashes:
             return
         self.elements += len(hashes)
-        cost = moving_cost(hashes, 2 * count + 1)
-        if cost > COST_AT_MOST or most_equal(hashes) > UNCHECKED:
-            raise Malformed(
-                f"{api_name(self._api_key)} with {len(hashes)} elements whose keys are equal or collide"
-            )
+        check_hashes(hashes, count, self._api_key)
+
+
+def check_hashes(hashes: list[int], count: int, api_key: int) -> None:
+    """Raise Malformed if the hash codes of the elements of an array collide, which has `count` of them."""
+    if moving_cost(hashes, 2 * count + 1) > COST_AT_MOST or most_equal(hashes) > UNCHECKED:
+        raise Malformed(f"{api_name(api_key)} with {len(hashes)} elements whose keys are equal or collide")
+
+
+def topic_hash(name: bytes, topic_id: bytes) -> int:
+    """The hash code of a topic in a Produce request; one of both is empty, or has only zeros."""
+    return (31 * java_hash(name) + uuid_hash(topic_id)) & 0xFFFF_FFFF
+
+
+def uuid_hash(raw: bytes) -> int:
+    """The hash code of an id in Kafka, as an unsigned number."""
+    whole = int.from_bytes(raw, "big")
+    mixed = (whole >> 64) ^ (whole & 0xFFFF_FFFF_FFFF_FFFF)
+    return (mixed >> 32) ^ (mixed & 0xFFFF_FFFF)
 
 
 def _nests(field: Field) -> bool:

@@ -10,9 +10,11 @@ from typing import Final, cast
 
 from mypy_extensions import i64 as native
 
+from proxy.wire.api_keys import PRODUCE
 from proxy.wire.batches import ends_with_batch
 from proxy.wire.cursor import HEAD, NO_ID, Cursor
 from proxy.wire.errors import Malformed, Short
+from proxy.wire.keyed_arrays import check_hashes, topic_hash
 from proxy.wire.reader import Reader, i16_at, i32_at, text
 from proxy.wire.views import ResponseView, View
 
@@ -271,10 +273,19 @@ def _topic(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> 
         )
     cursor.topics_left -= 1
     cursor.phase = PARTITION
+    if cursor.key_hashes is not None:
+        _check_hash(cursor, cursor.key_hashes)
     if cursor.topics_left == 0 and protected is not None and not view.want_items:
         # Only names are wanted, and this was the last: most requests have one topic, and nothing behind its
         # name is read.
         cursor.done = True
+
+
+def _check_hash(cursor: Cursor, hashes: list[int]) -> None:
+    """Note the hash code of a topic; after the last one, raise Malformed if they collide."""
+    hashes.append(topic_hash(topic_name(cursor).encode(), cursor.topic_id))
+    if cursor.topics_left == 0:
+        check_hashes(hashes, len(hashes), PRODUCE)
 
 
 def _all_partitions(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:

@@ -24,6 +24,7 @@ LARGE: Final = 8
 CHECKED_BYTES: Final = 64 << 10
 """A client's Produce request of more bytes is read to its end. Otherwise it could have millions of unknown
 tagged fields, two bytes each, and a broker makes an object of each: 50 MB of them exhaust a heap of 512 MB.
+One that is cut through is read in every version, for the hash codes of its topics (proxy.wire.keyed_arrays).
 """
 PROTECTED: Final = "a large Produce request writes to a topic of the proxy"
 
@@ -105,7 +106,8 @@ class RequestParser:
             view.rejectable = self._engine.rejects
             view.protected_topics = self._protected
             self.body_at = reader.offset
-            if frame.size > CHECKED_BYTES and view.flexible and not self._between_brokers:
+            large = frame.size > CHECKED_BYTES and (view.flexible or not frame.complete)
+            if large and not self._between_brokers:
                 view.want_items = True
             if frame.complete:
                 self._spare_items.lend(view)

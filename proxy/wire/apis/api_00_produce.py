@@ -14,6 +14,7 @@ from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis.api import Api
 from proxy.wire.errors import Malformed
+from proxy.wire.keyed_arrays import UNCHECKED
 from proxy.wire.producer_batch import BATCH_HEAD_BYTES
 from proxy.wire.reader import Reader, i16_at
 from proxy.wire.views import RequestView, ResponseView, View
@@ -50,6 +51,8 @@ class ProduceRequest(Partitioned):
             if topics > MAX_READ:
                 raise Malformed(f"a Produce request of {topics} topics; the proxy takes {MAX_READ} at most")
             view.cursor.room = MAX_READ
+            if view.partial and topics > UNCHECKED:
+                view.cursor.key_hashes = []
         return reads_on
 
     def read_usual(self, reader: Reader, view: View) -> None:

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.wire.frames import CUT_THROUGH_BYTES
+from tests.support.messages.exchanges import chunks
 from tests.support.messages.kio_messages import request_frame, request_type
 from tests.support.messages.random_messages import sample
 from tests.support.stories.playbook import Playbook, new_relay
@@ -53,3 +55,31 @@ def test_a_large_request_whose_end_has_not_arrived() -> None:
 def test_a_large_request_with_few_elements() -> None:
     large = request(11, 9, "protocols", "name", ["range", "sticky"], metadata=bytes(CUT_THROUGH_BYTES))
     Playbook(new_relay()).client(large).to_broker(large)
+
+
+def large_produce(version: int, topics: list[Any]) -> list[bytes]:
+    """The chunks of a Produce request whose first topic has 1.5 MiB of records."""
+    message = sample(request_type(0, version))
+    (topic, *_) = message.topic_data
+    (partition, *_) = topic.partition_data
+    key = "topic_id" if version >= 13 else "name"
+    first = replace(
+        topic,
+        partition_data=(replace(partition, records=bytes(3 * CUT_THROUGH_BYTES // 2)),),
+        **{key: UUID(int=7) if version >= 13 else "first"},
+    )
+    others = [replace(topic, partition_data=(), **{key: name}) for name in topics]
+    return chunks(request_frame(replace(message, topic_data=(first, *others)), 1))
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 12, 13])
+def test_the_topics_of_a_large_produce_request(version: int) -> None:
+    """Brokers read a request when it is whole, so the proxy keeps its end back."""
+    same = [UUID(int=1 << 70) if version >= 13 else "t"] * 150
+    parts = large_produce(version, same)
+    told = Playbook(new_relay())
+    told.client_fails(*parts, reason=CLIENT_PROTOCOL_ERROR, says="keys are equal")
+    assert 0 < len(b"".join(told.relay.take_to_broker())) < len(b"".join(parts))
+    different = [UUID(int=at << 70) if version >= 13 else f"topic-{at}" for at in range(1, 300)]
+    parts = large_produce(version, different)
+    Playbook(new_relay()).client(*parts).to_broker(*parts)
