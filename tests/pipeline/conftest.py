@@ -36,7 +36,7 @@ QUICK: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-SHARED: Final = {"spark", "kafka", "master"}
+SHARED: Final = {"spark", "kafka"}
 """The fixtures that take long to start: the tests that take one run in one process, which is not that of the
 unit tests, as these would wait behind them.
 """

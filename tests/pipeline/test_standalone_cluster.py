@@ -1,6 +1,6 @@
 """A job on a Spark cluster of a master, a worker and two executors gives the same result as a local one.
 
-Each is compared with a file, so that the cluster runs beside the tests that share a session.
+Each is compared with a file.
 """
 
 import os
@@ -8,25 +8,22 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyspark
 import pytest
 from click.testing import Result
+from pyspark.sql import SparkSession
 
 from pipeline.cli import main as cli
-from proxy.demo.children import Children
-from proxy.demo.ports import free_ports
 from tests.pipeline.conftest import JVM_FLAGS
+from tests.support.spark import local_files
 from tests.support.tables import read_rows
-from tests.support.waiting import wait_until
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 JOB: Final = ("replay", "--events", GOLDEN / "hour.jsonl", "--quotas", GOLDEN / "quotas.yaml", "--out")
 REPLAYED: Final = GOLDEN / "replay.txt"
-SPARK_BIN: Final = Path(pyspark.__file__).parent / "bin"
-SPARK_CLASS: Final = SPARK_BIN / "spark-class"
-SPARK_SUBMIT: Final = SPARK_BIN / "spark-submit"
+SPARK_SUBMIT: Final = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 HOST: Final = "127.0.0.1"
 SETTINGS: Final = (
     f"spark.driver.host={HOST}",
@@ -38,36 +35,35 @@ SETTINGS: Final = (
     f"spark.executor.extraJavaOptions={JVM_FLAGS}",
     "spark.sql.codegen.wholeStage=false",
     "spark.sql.codegen.factoryMode=NO_CODEGEN",
+    *(f"{name}={value}" for name, value in local_files.settings().items()),
+    f"spark.executor.extraClassPath={local_files.settings()['spark.driver.extraClassPath']}",
 )
 
 
 @pytest.fixture
-def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """spark://HOST:PORT of a master with a worker that has room for two executors."""
-    monkeypatch.setenv("SPARK_DAEMON_JAVA_OPTS", JVM_FLAGS)
-    children = Children()
-    port, *pages = free_ports(3)
-    url = f"spark://{HOST}:{port}"
-    log = tmp_path / "cluster.log"
-    with log.open("wb") as output:
+def master(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """spark://HOST:PORT of a master with a worker that has room for two executors.
 
-        def start(name: str, page: int, *arguments: str) -> None:
-            command = [str(SPARK_CLASS), f"org.apache.spark.deploy.{name}", "--host", HOST]
-            children.spawn(
-                [*command, "--webui-port", str(page), *arguments], stdout=output, stderr=subprocess.STDOUT
-            )
-
-        def has_worker() -> bool:
-            return "Registering worker" in log.read_text()
-
-        try:
-            start("master.Master", pages[0], "--port", str(port))
-            folder = str(tmp_path / "worker")
-            start("worker.Worker", pages[1], "--cores", "2", "--memory", "2g", "--work-dir", folder, url)
-            wait_until(has_worker, "a worker", 120)
-            yield url
-        finally:
-            children.kill_all()
+    Both are in the Java process of the tests' session, which has Spark's classes; each executor has one of
+    its own.
+    """
+    context: Any = spark.sparkContext
+    java = context._jvm
+    deploy, settings = java.org.apache.spark.deploy, java.org.apache.spark.SparkConf(False)
+    nothing = java.scala.Option.empty()
+    started: list[Any] = []
+    try:
+        started.append(deploy.master.Master.startRpcEnvAndEndpoint(HOST, 0, 0, settings)._1())
+        urls = context._gateway.new_array(java.String, 1)
+        urls[0] = started[0].address().toSparkURL()
+        room = (2, 2048, urls, str(tmp_path / "worker"))
+        worker = deploy.worker.Worker.startRpcEnvAndEndpoint(HOST, 0, 0, *room, nothing, settings, nothing)
+        started.append(worker)
+        yield urls[0]
+    finally:
+        for each in reversed(started):
+            each.shutdown()
+            each.awaitTermination()
 
 
 def replayed(folder: Path) -> str:
