@@ -7,11 +7,12 @@ from uuid import UUID
 import pytest
 
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
+from proxy.relay.counters.traffic import Traffic
 from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.exchanges import chunks
-from tests.support.messages.kio_messages import request_frame, request_type
+from tests.support.messages.kio_messages import Ports, request_frame, request_type
 from tests.support.messages.random_messages import sample
-from tests.support.stories.playbook import Playbook, new_relay
+from tests.support.stories.playbook import Playbook, drive, engine, new_relay
 
 # API, version, array, and the name of its key
 ARRAYS = [
@@ -42,6 +43,13 @@ def test_equal_keys_end_the_connection(api_key: int, version: int, array: str, k
 def test_as_many_different_keys_are_forwarded(api_key: int, version: int, array: str, key: str) -> None:
     frame = request(api_key, version, array, key, [f"topic-{at}" for at in range(200)])
     Playbook(new_relay()).client(frame).to_broker(frame)
+
+
+def test_brokers_may_send_any_keys() -> None:
+    """A follower of 12,000 topics asks for the epochs of all of them."""
+    frame = request(23, 4, "topics", "topic", [f"topic-{at}" for at in range(12_000)])
+    relay = drive(engine({}), Ports(), Traffic(), between_brokers=True)
+    Playbook(relay).client(frame).to_broker(frame)
 
 
 def test_a_large_request_whose_end_has_not_arrived() -> None:
