@@ -2,6 +2,8 @@
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.engine import QuotaEngine
 from proxy.relay.close_reasons import NOT_A_BROKER, PRODUCE_REJECTED, RelayError
 from proxy.relay.counters.traffic import Traffic
@@ -167,7 +169,7 @@ class RequestParser:
             raise RelayError(PRODUCE_REJECTED, PROTECTED)
 
 
-def api_key_of(frame: Frame) -> int:
+def api_key_of(frame: Frame) -> native:
     """Return the api_key of a request, or of its first part."""
     if len(frame.chunk) > 0:
         return i16_at(frame.chunk, frame.start + LENGTH_SIZE) if frame.size >= LENGTH_SIZE + 2 else -1

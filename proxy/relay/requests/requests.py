@@ -225,10 +225,13 @@ class Requests:
         """Read a request that may be a list, or the first part of a large one; or mute the client because it
         waits for its turn.
         """
+        api_key = api_key_of(frame)
+        if api_key == PRODUCE:
+            self._begin(frame, now)
+            return
         if frame.size > self._max_list_bytes:
             check_list(frame, self._max_list_bytes)
         turns = self._list_turns
-        api_key = api_key_of(frame)
         if turns is None or api_key in NO_LISTS:
             self._begin(frame, now)
             return
