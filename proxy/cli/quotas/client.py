@@ -28,6 +28,7 @@ from proxy.errors import BadResponse, QuotaProxyError, UpstreamUnavailable
 from proxy.upstream.broker_connection import BrokerConnection, connect_to_any
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.failures import explain
+from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, api_name
 
 if TYPE_CHECKING:
     from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest
@@ -41,9 +42,9 @@ REQUEST_SECONDS: Final = 30.0
 """The timeout of a request."""
 PATIENCE_SECONDS: Final = 60.0
 """A request is not retried after this time, so a server that never responds gets it twice."""
-VERSIONS: Final = {48: "DescribeClientQuotas", 49: "AlterClientQuotas"}
+API_KEYS: Final = (DESCRIBE_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS)
 VERSION: Final = 1
-"""The version of both APIs that this client uses; Kafka has it since 2.8."""
+"""The version of these APIs that this client uses; Kafka has it since 2.8."""
 _EXACT: Final = i8(0)
 _DEFAULT: Final = i8(1)
 _ANY: Final = i8(2)
@@ -224,10 +225,10 @@ async def _check(broker: BrokerConnection) -> None:
     """Raise BadResponse if the server lacks one of the APIs."""
     response = await broker.ask(ApiVersionsRequest(), ApiVersionsResponse)
     known = {int(api.api_key): api for api in response.api_keys}
-    for key, name in VERSIONS.items():
+    for key in API_KEYS:
         api = known.get(key)
         if api is None or not api.min_version <= VERSION <= api.max_version:
-            raise BadResponse(f"does not support {name} v{VERSION}, which Kafka has since 2.8")
+            raise BadResponse(f"does not support {api_name(key)} v{VERSION}, which Kafka has since 2.8")
 
 
 def batches(
