@@ -118,6 +118,11 @@ class FetchPlaces:
                 ticket.queue.end(ticket)
             self._others = None
 
+    def leave(self) -> None:
+        """Give up all tickets, because the connection is over. No queue refers to them any more."""
+        for ticket in self.tickets:
+            ticket.queue.end(ticket)
+
     def _insert(self, bucket: Bucket) -> None:
         """Append a bucket that the last fetch did not have at this index."""
         if self._count < len(self.buckets):

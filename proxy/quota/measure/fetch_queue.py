@@ -81,10 +81,12 @@ class FetchQueue:
 
     def __init__(self) -> None:
         self._first: Ticket | None = None
-        """The tickets that reserve, in the order in which the reservations end: the first and the last."""
+        """The tickets that reserve, in the order in which the reservations end: the first and the last. If
+        none reserves, both are the last that did, unless it has ended: mostly it reserves again.
+        """
         self._last: Ticket | None = None
         self._count: native = 0
-        """How many they are."""
+        """How many reserve."""
         self._line: Final[list[Ticket]] = []
         """The tickets of the connections that wait, by ascending start."""
         self._turn = 0.0
@@ -132,10 +134,11 @@ class FetchQueue:
 
     def reserved(self, now: float) -> float:
         """The bytes that fetches in flight may still bring."""
-        ticket = self._first
-        while ticket is not None and ticket.until <= now:
-            self._release(ticket)
+        while self._count > 0:
             ticket = self._first
+            if ticket is None or ticket.until > now:
+                break
+            self._release(ticket)
         return self._reserved
 
     def before(self, ticket: Ticket, now: float) -> float:
@@ -208,12 +211,13 @@ class FetchQueue:
         ticket.granted = ticket.reserves = True
         ticket.until = now + HOLD_SECONDS
         last = self._last
-        if last is None:
-            self._first = ticket
+        if self._count == 0 or last is None:
+            if last is not ticket:
+                self._first = self._last = ticket
         else:
             last.after = ticket
             ticket.before = last
-        self._last = ticket
+            self._last = ticket
         self._count += 1
         self._reserved += ticket.size
         if not ticket.reads:
@@ -222,16 +226,18 @@ class FetchQueue:
     def end(self, ticket: Ticket) -> float:
         """Give up a place or a reservation; return the bytes that were still reserved."""
         self._leave(ticket)
-        if not ticket.reserves:
-            return 0.0
-        self._release(ticket)
-        return ticket.size
+        reserved = 0.0
+        if ticket.reserves:
+            self._release(ticket)
+            reserved = ticket.size
+        if self._count == 0:
+            self._first = self._last = None
+        return reserved
 
     def _release(self, ticket: Ticket) -> None:
         self._count -= 1
         if self._count == 0:
             # Nearly always it is the only reservation, because one connection fetches a partition.
-            self._first = self._last = None
             self._reserved = self._reserved_by_new = 0.0
             ticket.reserves = False
             return

@@ -90,5 +90,7 @@ class FetchGrants:
         """Give up the places in queues, and have reservations charged, because the connection is over."""
         for grant in self._earlier:
             grant.end()
+            grant.places.leave()
         if self._last is not None:
             self._last.end()
+            self._last.places.leave()

@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Sequence
 from time import process_time
 
@@ -149,3 +150,15 @@ def test_the_buckets_of_a_response_are_expected_in_their_order() -> None:
     fetch(places, own, *partitions[:2])
     assert places.expects(partitions[0]), "the next response begins with the first"
     assert not FetchPlaces().expects(own)
+
+
+def test_after_the_end_no_queue_has_a_ticket() -> None:
+    places = FetchPlaces()
+    fetch(places, *some(2))
+    before = [sys.getrefcount(ticket) for ticket in places.tickets]
+    for ticket in places.tickets:
+        ticket.queue.grant(ticket, 0.0)
+        ticket.queue.renew(ticket, 1.0, 1.0)
+    del ticket
+    places.leave()
+    assert [sys.getrefcount(ticket) for ticket in places.tickets] == before

@@ -1,3 +1,6 @@
+import sys
+from random import Random
+
 import pytest
 
 from proxy.quota.measure.fetch_queue import COUNTED_AT_MOST, HOLD_SECONDS, FetchQueue, Ticket
@@ -35,6 +38,42 @@ def test_reservations_end_in_any_order() -> None:
     queue.renew(tickets[2], 8, 4)
     queue.grant(tickets[2], 1.0)
     assert queue.reserved(1.0) == 8.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_reserved_bytes_are_those_of_the_fetches_in_flight(seed: int) -> None:
+    random = Random(seed)
+    queue = FetchQueue()
+    tickets = [ticket() for _ in range(3)]
+    in_flight: dict[Ticket, tuple[float, float]] = {}
+    now = 0.0
+    for _ in range(200):
+        one = random.choice(tickets)
+        step = random.random()
+        if one not in in_flight:
+            one.size = float(random.randrange(100))
+            queue.grant(one, now)
+            in_flight[one] = (one.size, now + HOLD_SECONDS)
+        elif step < 0.2:
+            size, until = in_flight.pop(one)
+            assert queue.end(one) in ((size,) if now < until else (size, 0.0))
+        else:
+            queue.renew(one, 1.0, 1.0)
+            del in_flight[one]
+        now += random.choice([0.0, 0.01, 0.2])
+        assert queue.reserved(now) == sum(size for size, until in in_flight.values() if until > now)
+        assert queue.unused == (not any(until > now for _, until in in_flight.values()))
+
+
+def test_a_queue_keeps_no_ticket_that_has_ended() -> None:
+    queue = FetchQueue()
+    one = ticket()
+    before = sys.getrefcount(one)
+    for _ in range(2):
+        queue.grant(one, 0.0)
+        queue.renew(one, 1.0, 1.0)
+    assert queue.end(one) == 0.0
+    assert sys.getrefcount(one) == before
 
 
 def test_the_line_is_ordered_by_what_connections_have_got() -> None:
