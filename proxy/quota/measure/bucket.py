@@ -57,7 +57,10 @@ class Bucket:
         self._unsampled_at = NEVER
         """The time of the last of them; NEVER if there are none."""
         self._sample_ends = NEVER
-        self._limiter: Limiter = _limiter(None, limit, rule, now)
+        limiter = _limiter(None, limit, rule, now)
+        self.tokens: TokenBucket | None = limiter if isinstance(limiter, TokenBucket) else None
+        """The tokens, if they limit."""
+        self._limiter: Limiter = limiter
         self._rule = rule
         self._sampled = SampledRate(rule.window.samples, rule.window.seconds)
         """Kafka's rate, see _rate(): metrics show it, whatever limits."""
@@ -109,12 +112,6 @@ class Bucket:
     def __hash__(self) -> int:
         """By identity, as equality is. A compiled class with an order inherits no hash."""
         return id(self)
-
-    @property
-    def tokens(self) -> TokenBucket | None:
-        """The tokens, if they limit."""
-        limiter = self._limiter
-        return limiter if isinstance(limiter, TokenBucket) else None
 
     @property
     def allowance(self) -> TokenBucket | None:
@@ -177,7 +174,8 @@ class Bucket:
         self._rule = rule
         self.observed = rule.observed
         before = self._limiter
-        limiter = self._limiter = _limiter(before, limit, rule, now)
+        limiter = _limiter(before, limit, rule, now)
+        self._limit_by(limiter)
         if isinstance(limiter, WindowLimit):
             limiter.share(self._part, rule.window, limiter is before and self.used > 0.0, now)
             if old_limit != UNLIMITED:
@@ -185,7 +183,11 @@ class Bucket:
 
     def forget_tokens(self) -> None:
         """Begin with all tokens when configure() sets the next rule that has some."""
-        self._limiter = WindowLimit()
+        self._limit_by(WindowLimit())
+
+    def _limit_by(self, limiter: Limiter) -> None:
+        self._limiter = limiter
+        self.tokens = limiter if isinstance(limiter, TokenBucket) else None
 
     def inherit(self, others: list["Bucket"], now: float) -> None:
         """Begin with what the same clients have used of other buckets of this quota: on each broker, or over
@@ -227,23 +229,23 @@ class Bucket:
         self.last_used = now
         self.used += value
         self.ahead_seconds = 0.0
-        limiter = self._limiter
-        if not isinstance(limiter, TokenBucket):
-            return self._record_without_tokens(limiter, value, now, who)
+        tokens = self.tokens
+        if tokens is None:
+            return self._record_without_tokens(value, now, who)
         if self._unsampled_at <= now < self._sample_ends:  # nearly always: the same sample
             self._unsampled += value
             self._unsampled_at = now
         else:
             self._rate().record(value, now)
             self._sample_ends = self._sampled.sample_ends
-        seconds = limiter.take(value, now)
+        seconds = tokens.take(value, now)
         if seconds <= 0.0:  # nearly always: no debt
             if self._fair_share is not None:
                 self._fair_share = None
             return 0.0 if now >= self._closed_until else self._until_open(now)
         rule = self._rule
         if seconds > rule.max_debt_seconds:
-            limiter.record((rule.max_debt_seconds - seconds) * self.limit, now)
+            tokens.record((rule.max_debt_seconds - seconds) * self.limit, now)
         elif who is not None:
             seconds = self._share(who, min(value, seconds * self.limit), now)
         return min(max(seconds, self._closed_until - now), rule.max_throttle_seconds)
@@ -252,13 +254,13 @@ class Bucket:
         """The wait of a request that only other processes cause."""
         return min(self._closed_until - now, self._rule.max_throttle_seconds)
 
-    def _record_without_tokens(
-        self, limiter: WindowLimit | EwmaRate, value: float, now: float, who: Identity | None
-    ) -> float:
+    def _record_without_tokens(self, value: float, now: float, who: Identity | None) -> float:
         """The rest of record() where an average or Kafka's rate limits."""
+        limiter = self._limiter
         if isinstance(limiter, EwmaRate):
             limiter.record(value, now)
             return 0.0
+        assert isinstance(limiter, WindowLimit), "the bucket has no tokens"
         rule = self._rule
         rate = self._rate()
         rate.record(value, now)

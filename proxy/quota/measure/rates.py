@@ -20,7 +20,7 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 _NEVER: Final = 1 << 60
-"""A time that is never reached, in milliseconds or microseconds."""
+"""A time that is never reached, in milliseconds."""
 
 
 @final
@@ -34,11 +34,12 @@ class _RoundedTime:
     def __init__(self) -> None:
         self.now = 0.0
         self.milliseconds: native = 0
-        self.microseconds: native = 0
+        self.microseconds = 0.0
+        """A whole number, as a float: differences of times are exact, and need no conversion."""
 
     def round(self, now: float) -> None:
         self.milliseconds = math.floor(now * 1e3 + 0.5)
-        self.microseconds = math.floor(now * 1e6 + 0.5)
+        self.microseconds = float(math.floor(now * 1e6 + 0.5))
         self.now = now
 
 
@@ -52,7 +53,7 @@ def _milliseconds(now: float) -> native:
     return rounded.milliseconds
 
 
-def _microseconds(now: float) -> native:
+def _microseconds(now: float) -> float:
     rounded = _ROUNDED
     if now != rounded.now:
         rounded.round(now)
@@ -75,7 +76,7 @@ class TokenBucket:
         self._tokens = self._burst
         self._now = -math.inf
         """The time of the last call: most calls for a message have the same."""
-        self._last: native = -_NEVER
+        self._last = -math.inf
 
     @property
     def at_least(self) -> float:
@@ -147,8 +148,8 @@ class TokenBucket:
         if at <= self._last:
             return
         if self._tokens < self._burst:
-            # Division of integers, as in Kafka: 1500000 / 1e6 is the float that Kafka has for 1500 / 1e3.
-            tokens = self._tokens + self._rate * (float(at - self._last) / 1e6)
+            # Whole numbers divided, as in Kafka: 1500000 / 1e6 is the float that Kafka has for 1500 / 1e3.
+            tokens = self._tokens + self._rate * ((at - self._last) / 1e6)
             self._tokens = tokens if tokens < self._burst else self._burst
         self._last = at
 
