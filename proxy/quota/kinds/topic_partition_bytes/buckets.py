@@ -99,11 +99,13 @@ class PartitionBuckets:
         """The lowest limit of the topics with the action THROTTLE."""
 
     def of(self, item: Item, now: float) -> LimitedPartition | None:
-        """The bucket of an item's partition; None if it has no limit."""
+        """The bucket of an item's partition; None if it has no limit, or its topic's name is not known."""
         found = item.found
         if isinstance(found, LimitedPartition) and found.owner is self and found.partition == item.partition:
             # Nearly all items: the connection's last message had the same partition at this place.
             return None if found.bucket.limit == UNLIMITED else found
+        if not item.topic:
+            return None
         limited = self.find(item.topic, item.partition, now)
         if not self._whole_topics:
             item.found = limited

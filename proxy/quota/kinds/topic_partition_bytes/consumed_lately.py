@@ -51,10 +51,6 @@ class Use:
         else:
             self.partition = limited.partition
 
-    def is_of(self, item: Item) -> bool:
-        """Whether a response's item is charged to this bucket."""
-        return self.partition == item.partition and (item.topic is self.topic or item.topic == self.topic)
-
 
 @final
 class Consumer(Found):
@@ -88,7 +84,10 @@ class Consumer(Found):
         for item in items:
             if at >= size:
                 at = 0
-            if at >= count or not uses[at].is_of(item):
+            if at >= count:
+                return False
+            use = uses[at]
+            if use.partition != item.partition or (item.topic is not use.topic and item.topic != use.topic):
                 return False
             at += 1
         return True

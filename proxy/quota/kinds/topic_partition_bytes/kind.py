@@ -244,20 +244,23 @@ class TopicPartitionBytes(Quota):
 
     def _produce(self, items: list[Item], who: Identity, now: float) -> Verdict:
         verdict = ALLOW
+        produced = self._produced
         for item in items:
-            if item.size == 0 or not item.topic:
+            size = item.size
+            if size == 0:
                 continue
-            limited = self._produced.of(item, now)
+            limited = produced.of(item, now)
             if limited is None:
                 continue
             bucket = limited.bucket
-            seconds = bucket.record(float(_charged_size(item)), now, who)
+            uncharged = item.error_code == UNCHARGED
+            seconds = bucket.record(0.0 if uncharged else float(size), now, who)
             if seconds > 0.0 and (limited.action == THROTTLE or bucket.observed):
                 verdict = combine(
                     verdict, Verdict(seconds, bucket=bucket, ahead_seconds=bucket.ahead_seconds)
                 )
-            if item.error_code == UNCHARGED:
-                verdict = combine(verdict, self._advances.charge(bucket, item.size, who, now))
+            if uncharged:
+                verdict = combine(verdict, self._advances.charge(bucket, size, who, now))
         return verdict
 
     def _use(self, items: list[Item], who: Identity, now: float) -> Verdict:
