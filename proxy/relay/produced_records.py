@@ -14,7 +14,7 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Client, Exchange
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.error_codes import appended
-from proxy.wire.views import Item, RequestView, partition_key
+from proxy.wire.views import UNKNOWN, Item, RequestView, partition_key
 
 SENT_AT_MOST: Final = 10_000
 """Items of a large request that are kept until its response. Further items count when they are sent: one
@@ -30,7 +30,8 @@ def send_records(traffic: Traffic, client: Client, request: RequestView) -> None
         if usage is not None:
             usage.divide_in(PRODUCE, request.items)
     elif usage is not None:
-        usage.count_in(PRODUCE, -_bytes(request.items))
+        size = request.items_size
+        usage.count_in(PRODUCE, -(_bytes(request.items) if size == UNKNOWN else size))
 
 
 def send_items(traffic: Traffic, client: Client, request: RequestView) -> int:

@@ -16,6 +16,8 @@ from proxy.wire.fetch.rewrite import FetchRewrite
 from proxy.wire.protected_topics import ProtectedTopics
 
 NO_HEAD: Final = b""
+UNKNOWN: Final = -1
+"""The sum of items' sizes if it is not known."""
 
 
 UNCHARGED: Final = -1000
@@ -110,6 +112,10 @@ class View:
         self.want_items = want_items
         self.items: list[Item] = NO_ITEMS
         """Filled only where `want_items`, by keep()."""
+        self.items_size: native = UNKNOWN
+        """The sum of the sizes of `items`; UNKNOWN if the message has not been read as a whole, or items have
+        been removed since.
+        """
         self.want_heads = False
         """Produce requests: whether the items have the heads of their record batches."""
         self.rejectable = False
@@ -135,30 +141,6 @@ class View:
             items[at].become(topic, topic_id, partition, size, head, error_code)
             return
         self.add(Item(topic, topic_id, partition, size, head, error_code))
-
-    def keep_records(self, topic: str, topic_id: bytes, partition: native, size: native) -> None:
-        """Add an item without a head and without an error, as nearly all are."""
-        items = self.items
-        at = self.cursor.kept
-        self.cursor.kept = at + 1
-        if at >= len(items):
-            self.add(Item(topic, topic_id, partition, size, NO_HEAD))
-            return
-        item = items[at]
-        same_topic = item.topic is topic
-        if (
-            item.partition == partition
-            and item.topic_id is topic_id
-            and item.error_code == 0
-            and (same_topic or not topic)
-            and item.head is NO_HEAD
-        ):
-            # Most messages have the same partition at this place as the last one: only its size differs.
-            if not same_topic:
-                item.topic = topic
-            item.size = size
-        else:
-            item.become(topic, topic_id, partition, size, NO_HEAD, 0)
 
     def add(self, item: Item) -> None:
         """Add an item that the caller has created."""

@@ -15,8 +15,8 @@ from proxy.wire.batches import ends_with_batch
 from proxy.wire.cursor import HEAD, NO_ID, Cursor
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.keyed_arrays import check_hashes, topic_hash
-from proxy.wire.reader import Reader, i16_at, i32_at, text
-from proxy.wire.views import ResponseView, View
+from proxy.wire.reader import Reader, i32_at, text
+from proxy.wire.views import NO_HEAD, UNKNOWN, Item, ResponseView, View
 
 TOPIC: Final = 1
 PARTITION: Final = 2
@@ -28,6 +28,13 @@ NUMBER_BYTES: Final[native] = 4
 """The size of a partition's number."""
 LENGTH_BYTES: Final[native] = 3
 """The most bytes that the length of records of up to 2 MiB takes."""
+SIZE_BITS: Final[native] = 21
+"""The bits of such a length."""
+SIZE_MASK: Final[native] = (1 << 21) - 1
+NO_NUMBER: Final[native] = -1 << 40
+"""The number of no partition: no message has one of more than 32 bits."""
+NO_ITEM: Final = Item("", NO_ID, NO_NUMBER, 0)
+"""An item of no partition."""
 
 
 class Partitioned:
@@ -107,6 +114,7 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
 def _walk_whole(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:
     """Read a whole frame, as nearly all frames are. No step is read again, so none needs a mark."""
     reads_on = message.read_head(reader, view)
+    view.items_size = 0
     cursor.phase = TOPIC
     while reads_on and cursor.topics_left > 0:
         _topic(message, reader, view, cursor)
@@ -135,6 +143,8 @@ def _end_partition(message: Partitioned, view: View, cursor: Cursor) -> None:
     wanted = size > 0 if message.only_records else (error_code != 0 or not message.only_errors)
     if wanted and view.want_items:
         view.keep(_topic_of(cursor), cursor.topic_id, cursor.partition, size, cursor.head, error_code)
+        if view.items_size != UNKNOWN:
+            view.items_size += size
 
 
 def _topic_of(cursor: Cursor) -> str:
@@ -143,8 +153,31 @@ def _topic_of(cursor: Cursor) -> str:
 
 def _usual_fields(data: bytes, start: native, end: native) -> bool:
     """Whether a Fetch partition's fields from `start` to `end` have no error and no aborted transactions."""
+    error_code: native = data[start]
+    low: native = data[start + 1]
     array: native = data[end - 5]
-    return array <= 1 and i16_at(data, start) == 0
+    return array <= 1 and (error_code | low) == 0
+
+
+def _usual_length(data: bytes, at: native) -> native:
+    """Return the offset of the records whose length is at `at`, shifted by SIZE_BITS, and their size; below 0
+    if they have more than 2 MiB.
+    """
+    size: native = data[at]
+    at += 1
+    if size >= 0x80:
+        second: native = data[at]
+        at += 1
+        size += (second << 7) - 0x80
+        if second >= 0x80:
+            third: native = data[at]
+            at += 1
+            size += (third << 14) - 0x4000
+            if third >= 0x80:
+                return -1
+    if size > 0:  # 0 is null
+        size -= 1
+    return (at << SIZE_BITS) | size
 
 
 def _usual_end(data: bytes, at: native) -> bool:
@@ -167,37 +200,50 @@ def read_usual_records(message: Partitioned, reader: Reader, view: View, fields:
     keeps_all = not message.only_records
     topic = _topic_of(cursor) if keeps else ""
     topic_id = cursor.topic_id
+    kept_size: native = 0
+    items = view.items
+    place = cursor.kept
+    places: native = len(items)
     while left > 0:
         records_at = at + NUMBER_BYTES + fields
         if records_at + LENGTH_BYTES > end:
             break
         if fields > 0 and not _usual_fields(data, at + NUMBER_BYTES, records_at):
             break
-        size: native = data[records_at]
-        records_at += 1
-        if size >= 0x80:
-            second: native = data[records_at]
-            records_at += 1
-            size += (second << 7) - 0x80
-            if second >= 0x80:
-                third: native = data[records_at]
-                records_at += 1
-                size += (third << 14) - 0x4000
-                if third >= 0x80:
-                    break
-        if size > 0:  # 0 is null
-            size -= 1
+        usual = _usual_length(data, records_at)
+        size = usual & SIZE_MASK
+        records_at = usual >> SIZE_BITS
         next_at = records_at + size
-        if next_at >= end or not _usual_end(data, next_at):
+        if usual < 0 or next_at >= end or not _usual_end(data, next_at):
             break
         if batches and size > 0:
             if not ends_with_batch(data, records_at, next_at):
                 break
             cursor.any_batch = True
         if keeps and (size > 0 or keeps_all):
-            view.keep_records(topic, topic_id, i32_at(data, at), size)
+            partition = i32_at(data, at)
+            item = items[place] if place < places else NO_ITEM
+            place += 1
+            kept_size += size
+            same_topic = item.topic is topic
+            if (
+                item.partition == partition
+                and (same_topic or not topic)
+                and item.topic_id is topic_id
+                and item.error_code == 0
+                and item.head is NO_HEAD
+            ):
+                # Most messages have the same partition at this place as the last one: only its size differs.
+                if not same_topic:
+                    item.topic = topic
+                item.size = size
+                cursor.kept = place
+            else:
+                view.keep(topic, topic_id, partition, size, NO_HEAD, 0)
         at = next_at + 1
         left -= 1
+    if view.items_size != UNKNOWN:
+        view.items_size += kept_size
     reader.pos = at
     cursor.partitions_left = left
 

@@ -44,7 +44,7 @@ from proxy.quota.quota import PER_BROKER, Quota, QuotaKind
 from proxy.quota.usage import REST
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.views import UNCHARGED, Item, RequestView, ResponseView
+from proxy.wire.views import UNCHARGED, UNKNOWN, Item, RequestView, ResponseView
 
 API_KEYS: Final = (PRODUCE,)
 TOTAL: Final = TOTAL_BYTES_IN_THRESHOLD.name
@@ -110,7 +110,12 @@ class BrokerBytesIn(Quota):
                 over.setdefault(index, bucket)
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
-        self._record(request.items, now)
+        size = request.items_size
+        if size == UNKNOWN or request.topics != 1 or request.uncharged:
+            self._record(request.items, now)
+        elif size > 0:
+            self._record_topic(request.items[0].topic, size, now)
+            self._total.record(float(size), now)
         return ALLOW
 
     def charge_items(self, request: RequestView, items: list[Item], who: Identity, now: float) -> Verdict:

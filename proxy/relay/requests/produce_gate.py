@@ -27,7 +27,7 @@ from proxy.wire.edit import Edit, i16, insert
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import MESSAGE, ProtectedTopics
-from proxy.wire.views import Item, RequestView
+from proxy.wire.views import UNKNOWN, Item, RequestView
 
 UNANSWERED_SECONDS: Final = 1.0
 """Seconds until the connection of a producer without responses is closed."""
@@ -197,6 +197,7 @@ class ProduceGate:
             if place not in charged:
                 view.size -= item.size
         view.items = []
+        view.items_size = UNKNOWN
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.throttle_seconds > 0.0:
             exchange.throttle(now + verdict.throttle_seconds, now)
@@ -221,6 +222,7 @@ def _take_out(frame: Frame, view: RequestView, body_at: int, places: list[int], 
         denied_bytes += view.items[place].size
     gone = frozenset(places)
     view.items = [item for place, item in enumerate(view.items) if place not in gone]
+    view.items_size = UNKNOWN
     view.edits.extend(cut(frame.pieces, body_at, view.api_version, view.flexible, places))
     for edit in view.edits:
         view.size += edit.growth

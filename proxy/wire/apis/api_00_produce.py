@@ -16,7 +16,7 @@ from proxy.wire.apis.api import Api
 from proxy.wire.errors import Malformed
 from proxy.wire.keyed_arrays import UNCHECKED
 from proxy.wire.producer_batch import BATCH_HEAD_BYTES
-from proxy.wire.reader import Reader, i16_at
+from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, read_usual_records, walk
 
@@ -44,10 +44,9 @@ class ProduceRequest(Partitioned):
         request = cast("RequestView", view)
         request.acks = reader.i16()
         request.timeout_ms = reader.i32()
-        request.topics = view.cursor.topics_left = reader.count(view.flexible)
+        topics = request.topics = view.cursor.topics_left = reader.count(view.flexible)
         reads_on = view.want_items or view.protected_topics is not None
         if reads_on:
-            topics = view.cursor.topics_left
             if topics > MAX_READ:
                 raise Malformed(f"a Produce request of {topics} topics; the proxy takes {MAX_READ} at most")
             view.cursor.room = MAX_READ
@@ -92,12 +91,15 @@ class ProduceResponse(Partitioned):
         data = reader.data
         at = reader.pos
         left = view.cursor.partitions_left
-        while left > 0 and at + USUAL_BYTES <= reader.end:
+        end = reader.end - USUAL_BYTES
+        while left > 0 and at <= end:
+            error_code: native = data[at + 4]
+            low: native = data[at + 5]
             record_errors: native = data[at + 30]
             error_message: native = data[at + 31]
             tags: native = data[at + 32]
             # A length of null or 0 is encoded as 0 or 1.
-            if i16_at(data, at + 4) != 0 or record_errors > 1 or error_message > 1 or tags != 0:
+            if (error_code | low | tags) != 0 or (record_errors | error_message) > 1:
                 break
             at += USUAL_BYTES
             left -= 1

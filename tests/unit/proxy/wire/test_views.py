@@ -1,7 +1,5 @@
-import pytest
-
 from proxy.wire.cursor import NO_ID
-from proxy.wire.views import Found, Item, RequestView, ResponseView
+from proxy.wire.views import Item, RequestView, ResponseView
 
 
 def test_a_request_view_starts_with_what_most_requests_have() -> None:
@@ -37,37 +35,3 @@ def test_views_share_no_lists() -> None:
 def test_an_item_is_one_partitions_part() -> None:
     item = Item("orders", NO_ID, 3, 100)
     assert (item.topic, item.topic_id, item.partition, item.size) == ("orders", bytes(16), 3, 100)
-
-
-@pytest.mark.parametrize(
-    "before",
-    [
-        Item("t", NO_ID, 3, 700),
-        Item("t", NO_ID, 4, 700),
-        Item("u", NO_ID, 3, 700),
-        Item("", bytes(range(16)), 3, 700),
-        Item("t", NO_ID, 3, 700, b"a head"),
-        Item("t", NO_ID, 3, 700, b"", 5),
-    ],
-    ids=["the same", "another partition", "another topic", "an id", "a head", "an error"],
-)
-def test_an_item_of_an_earlier_message_becomes_one_of_this_message(before: Item) -> None:
-    before.found = found = Found()
-    same = (before.topic, before.topic_id, before.partition) == ("t", NO_ID, 3)
-    view = ResponseView(12, True, 100, True)
-    view.items = [before]
-    view.keep_records("t", NO_ID, 3, 900)
-    view.keep_records("t", NO_ID, 5, 200)
-    fields = [(i.topic, i.topic_id, i.partition, i.size, i.head, i.error_code) for i in view.items]
-    assert fields == [("t", NO_ID, 3, 900, b"", 0), ("t", NO_ID, 5, 200, b"", 0)]
-    assert view.items[0] is before
-    assert before.found is (found if same else None)
-
-
-def test_an_item_with_an_id_loses_the_name_that_its_topic_had() -> None:
-    topic_id = bytes(range(16))
-    item = Item("t", topic_id, 3, 700)
-    view = ResponseView(13, True, 100, True)
-    view.items = [item]
-    view.keep_records("", topic_id, 3, 900)
-    assert (item.topic, item.size) == ("", 900)

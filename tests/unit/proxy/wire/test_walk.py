@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.wire.apis.api_00_produce import ProduceRequest
 from proxy.wire.cursor import NO_ID
+from proxy.wire.edit import uvarint
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader
-from proxy.wire.views import RequestView
+from proxy.wire.views import UNKNOWN, Found, Item, RequestView, ResponseView
+from proxy.wire.walk import read_usual_records
 from tests.support.messages.exchanges import TOPIC, fetch_response, produce
 from tests.support.messages.kio_messages import read_frame, request_frame, request_type, response_frame
 from tests.support.messages.reading import (
@@ -98,6 +101,7 @@ def test_a_partial_frame_is_read_on_from_its_mark(version: int, step: int) -> No
     assert view.cursor.done
     assert items_of(view) == ITEMS
     assert marks == sorted(marks)
+    assert view.items_size == UNKNOWN, "the quotas take the items part by part"
 
 
 def tags_at_the_end(version: int) -> int:
@@ -140,3 +144,77 @@ def test_records_of_a_length_that_cannot_be(size: int) -> None:
     bad = frame.replace(length, size.to_bytes(4, "big", signed=True), 1)
     with pytest.raises(Malformed, match=str(size)):
         read_request([bad])
+
+
+def read_usual(view: ResponseView, topic: str, topic_id: bytes, partitions: list[tuple[int, int]]) -> None:
+    """Read partitions, of which the numbers and the sizes are given, of one topic."""
+    data = b"".join(
+        number.to_bytes(4, "big") + uvarint(size + 1) + bytes(size) + b"\0" for number, size in partitions
+    )
+    view.cursor.topic, view.cursor.topic_id = topic, topic_id
+    view.cursor.partitions_left = len(partitions)
+    read_usual_records(ProduceRequest(), Reader([data], 0), view, 0)
+    assert view.cursor.partitions_left == 0
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        Item("t", NO_ID, 3, 700),
+        Item("t", NO_ID, 4, 700),
+        Item("u", NO_ID, 3, 700),
+        Item("", bytes(range(16)), 3, 700),
+        Item("t", NO_ID, 3, 700, b"a head"),
+        Item("t", NO_ID, 3, 700, b"", 5),
+    ],
+    ids=["the same", "another partition", "another topic", "an id", "a head", "an error"],
+)
+def test_an_item_of_an_earlier_message_becomes_one_of_this_message(before: Item) -> None:
+    before.found = found = Found()
+    same = (before.topic, before.topic_id, before.partition) == ("t", NO_ID, 3)
+    view = ResponseView(12, True, 100, True)
+    view.items = [before]
+    read_usual(view, "t", NO_ID, [(3, 900), (5, 200)])
+    fields = [(i.topic, i.topic_id, i.partition, i.size, i.head, i.error_code) for i in view.items]
+    assert fields == [("t", NO_ID, 3, 900, b"", 0), ("t", NO_ID, 5, 200, b"", 0)]
+    assert view.items[0] is before
+    assert before.found is (found if same else None)
+
+
+def test_an_item_with_an_id_loses_the_name_that_its_topic_had() -> None:
+    topic_id = bytes(range(16))
+    item = Item("t", topic_id, 3, 700)
+    view = ResponseView(13, True, 100, True)
+    view.items = [item]
+    read_usual(view, "", topic_id, [(3, 900)])
+    assert (item.topic, item.size) == ("", 900)
+
+
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 16_382, 16_383, 16_384, (1 << 21) - 2])
+def test_usual_records_have_a_length_of_one_to_three_bytes(size: int) -> None:
+    view = ResponseView(12, True, 100, True)
+    read_usual(view, "t", NO_ID, [(0, size), (1, 5)])
+    assert [item.size for item in view.items] == [size, 5]
+
+
+def test_longer_records_are_left_to_other_steps() -> None:
+    view = ResponseView(12, True, 100, True)
+    view.cursor.partitions_left = 1
+    size = (1 << 21) - 1
+    read_usual_records(
+        ProduceRequest(), Reader([bytes(4) + uvarint(size + 1) + bytes(size) + b"\0"], 0), view, 0
+    )
+    assert (view.cursor.partitions_left, view.items) == (1, [])
+
+
+@pytest.mark.parametrize("version", [3, 9])
+def test_the_sizes_of_the_items_of_a_whole_message_are_added_up(version: int) -> None:
+    view = read_request([produce_request(version)])
+    assert view.items_size == sum(size for sizes in SIZES for size in sizes)
+    assert view.topics == 3
+
+
+@pytest.mark.parametrize("version", [3, 9])
+def test_the_topics_of_a_message_are_counted(version: int) -> None:
+    view = read_request([produce(3, version=version, size=200)])
+    assert view.topics == 1

@@ -361,3 +361,32 @@ def resources_of(topics: dict[str, str], brokers: dict[str, str]) -> Resources:
         {topic: {SHARE: value} for topic, value in topics.items()},
         {broker: {TOTAL: value} for broker, value in brokers.items()},
     )
+
+
+def of_one_topic(sizes: list[int]) -> RequestView:
+    """A request of partitions of these sizes, as the reader of a whole message leaves it."""
+    request = RequestView(PRODUCE, 9, 1, "c", 10_000)
+    request.items = [Item("a", NO_ID, number, size) for number, size in enumerate(sizes)]
+    request.items_size = sum(sizes)
+    request.topics = 1
+    return request
+
+
+def test_a_request_of_one_topic_is_charged_with_the_sum_of_its_partitions() -> None:
+    made = quota()
+    made.admit(of_one_topic([700, 0, 300]), WHO, 0.0)
+    total, a, *_ = made.live()
+    assert (total.used, a.used) == (1000.0, 1000.0)
+    made.admit(of_one_topic([0]), WHO, 0.0)
+    made.admit(of_one_topic([]), WHO, 0.0)
+    assert (total.used, a.used) == (1000.0, 1000.0)
+
+
+def test_of_one_topic_too_what_is_charged_later_is_not_charged_at_once() -> None:
+    made = quota()
+    request = of_one_topic([700, 300])
+    request.items[1].error_code = UNCHARGED
+    request.uncharged = True
+    made.admit(request, WHO, 0.0)
+    total, a, *_ = made.live()
+    assert (total.used, a.used) == (700.0, 700.0)

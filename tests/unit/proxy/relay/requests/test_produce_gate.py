@@ -18,8 +18,9 @@ from proxy.relay.requests.produce_gate import UNANSWERED_SECONDS, ProduceGate
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.frames import Frame
+from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.topic_names import TopicNames
-from proxy.wire.views import RequestView
+from proxy.wire.views import UNKNOWN, RequestView
 from tests.support.messages.produce import produce_request
 from tests.support.messages.reading import read_request
 from tests.support.present import present
@@ -28,6 +29,8 @@ from tests.support.stories.playbook import START, engine
 VERSION = 9
 HOT, COLD = "hot", "cold"
 LIMIT = {PRODUCER_BYTE_RATE.name: "1000", PRODUCER_BYTE_RATE_ACTION.name: REJECT}
+OWN = "_quotas"
+PROTECTED = ProtectedTopics(frozenset([OWN]))
 HEADER = 2 + 2 + 4 + (2 + len(b"client")) + 1
 """The bytes of a request's header, up to its tagged fields."""
 
@@ -38,13 +41,16 @@ class Side:
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(self.engine, self.traffic, self.output)
-        self.gate = ProduceGate(self.engine, self.in_flight, IdBudget(TopicNames()))
+        self.gate = ProduceGate(self.engine, self.in_flight, IdBudget(TopicNames()), PROTECTED)
         self.client = new_client(Identity(ANONYMOUS, "c", "127.0.0.1"), b"c", self.traffic, 0)
 
-    def reject(self, sizes: dict[str, list[int]], acks: int = -1) -> tuple[bool, RequestView]:
+    def reject(
+        self, sizes: dict[str, list[int]], acks: int = -1, protected: bool = False
+    ) -> tuple[bool, RequestView]:
         """Offer a request; whether nothing is left of it, and its view."""
         frame = produce_request(1, sizes, {}, version=VERSION, acks=acks)
         view = read_request([frame])
+        view.names_protected = protected
         self.exchange = Exchange(1, self.client, api_key=PRODUCE, request=view)
         body_at = LENGTH_SIZE + HEADER
         gone = self.gate.reject(Frame([frame], len(frame), True), self.exchange, view, body_at, START)
@@ -65,6 +71,7 @@ def test_partitions_over_their_limit_are_cut_out() -> None:
     gone, view = side.reject({HOT: [300], COLD: [100]})
     assert not gone
     assert [item.topic for item in view.items] == [COLD]
+    assert view.items_size == UNKNOWN, "the quotas add up what is left"
     assert view.edits
     assert [item.topic for item in present(side.exchange.rejection).items] == [HOT]
 
@@ -79,6 +86,13 @@ def test_a_request_without_a_partition_left_is_answered_and_mutes_when_all_is_re
     side.gate.all_read(False, START)
     assert side.gate.mutes
     assert side.in_flight.muted_until > START
+
+
+def test_a_request_to_a_topic_of_the_proxy_is_answered_and_has_no_records_to_charge() -> None:
+    side = Side()
+    gone, view = side.reject({OWN: [300]}, protected=True)
+    assert gone
+    assert (view.items, view.items_size) == ([], UNKNOWN)
 
 
 def test_a_producer_without_responses_loses_its_connection() -> None:
