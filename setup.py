@@ -19,6 +19,19 @@ ROOT = Path(__file__).parent
 WARNINGS = ["-Wno-misleading-indentation"]
 """For this warning GCC reads the lines of the generated file again and again, which takes longer than
 compiling it."""
+COLD_PATHS = """\
+struct _object;
+#define COLD __attribute__((cold))
+COLD void CPy_AddTraceback(const char *, const char *, int, struct _object *);
+COLD void CPy_TypeErrorTraceback(
+    const char *, const char *, int, struct _object *, const char *, struct _object *
+);
+COLD void CPy_TypeError(const char *, struct _object *);
+COLD void CPy_AttributeError(const char *, const char *, const char *, const char *, int, struct _object *);
+#undef COLD
+"""
+"""The functions with which mypyc's code reports exceptions. The compiler then moves the code that calls them
+away from the code that every request executes: together they do not fit into a processor's cache."""
 
 
 def sources() -> list[str]:
@@ -38,6 +51,16 @@ def has_compiler() -> bool:
     return shutil.which(compiler.split()[0]) is not None and headers.exists()
 
 
+def cold_paths() -> list[str]:
+    """Write COLD_PATHS to a header; return the options that include it. Windows has other options."""
+    if sys.platform == "win32":
+        return []
+    header = Path("build", "cold_paths.h")
+    header.parent.mkdir(exist_ok=True)
+    header.write_text(COLD_PATHS)
+    return ["-include", str(header)]
+
+
 def compiled(mode: str) -> list[Extension]:
     """The extension modules of a mode; none if the rings stay interpreted."""
     if mode not in MODES:
@@ -54,10 +77,16 @@ def compiled(mode: str) -> list[Extension]:
     extensions: list[Extension] = mypycify(
         sources(), opt_level="0" if quick else "3", debug_level="0" if quick else "1"
     )
+    hints = [] if quick else cold_paths()
     for extension in extensions:
         extension.optional = mode != "require"
         # No other library links to it, so calls within it need no indirection and may be inlined.
-        extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden", *WARNINGS]
+        extension.extra_compile_args = [
+            *extension.extra_compile_args,
+            "-fvisibility=hidden",
+            *hints,
+            *WARNINGS,
+        ]
     return extensions
 
 

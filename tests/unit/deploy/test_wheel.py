@@ -5,10 +5,12 @@ import runpy
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Final
 from zipfile import ZipFile
 
+import mypyc
 import pytest
 
 ROOT: Final = Path(__file__).parents[3]
@@ -69,3 +71,19 @@ def test_without_a_compiler_the_wheel_is_a_pure_one(mode: str, monkeypatch: pyte
     build = runpy.run_path(str(ROOT / "setup.py"))
     assert not build["has_compiler"]()
     assert build["compiled"](mode) == []
+
+
+def test_what_setup_declares_as_cold_agrees_with_mypycs_declarations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = runpy.run_path(str(ROOT / "setup.py"))
+    if not build["has_compiler"]():
+        pytest.skip("there is no C compiler with Python's headers")
+    monkeypatch.chdir(tmp_path)
+    options = build["cold_paths"]()
+    (tmp_path / "source.c").write_text('#include "CPy.h"\n')
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+    folders = [sysconfig.get_path("include"), str(Path(mypyc.__file__).with_name("lib-rt"))]
+    flags = ["-fsyntax-only", *(f"-I{folder}" for folder in folders), *options]
+    done = subprocess.run([*compiler, *flags, "source.c"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
