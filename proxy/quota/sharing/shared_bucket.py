@@ -22,8 +22,8 @@ FORGET_SECONDS: Final = 30.0
 """The time in which credit decays to a third. Processes that began to read the log at different records agree
 on the credit after a multiple of this.
 """
-OWED_SECONDS: Final = KAFKA_WINDOW.total_seconds + 1.0
-"""The largest debt that a rule remembers whose waits are bounded, and the usual burst."""
+BURST_SECONDS: Final = 1.0
+"""The usual burst of a rule whose waits are bounded. The largest debt that it remembers is Kafka's window."""
 
 STEADY: Final = 0.05
 """Shares do not change while no new share differs by more than this part of it. A process may use only the
@@ -103,10 +103,7 @@ class SharedBucket:
             process.demand.demand = report.demand
             process.demand.weight = weight
             self._note_rate(process, used, now)
-        self._owed = max(self._owed - self.limit * elapsed, 0.0)
-        self._owed += max(report.used + report.debt - process.charged, 0.0)
-        self._owed = min(self._owed, report.limit * OWED_SECONDS)
-        process.charged = report.used + report.debt
+        self._owe(process, report, elapsed)
         self.reported_at = now
         self.limit = report.limit
         if used > 0.0:
@@ -121,6 +118,17 @@ class SharedBucket:
         """Whether requests waited for it at some process, as of the last division."""
         # The one with the largest demand is the last.
         return len(self._demands) > 0 and self._demands[-1].demand == SATURATED
+
+    def _owe(self, process: _Process, report: BucketReport, elapsed: float) -> None:
+        """Take what a process has charged. `self.limit` is still that of the last report."""
+        owed = max(self._owed - self.limit * elapsed, 0.0)
+        if owed > 0.0 and report.limit != self.limit:
+            # The burst follows the limit. What exceeds the burst, and what is left of it, does not.
+            owed = max(owed + BURST_SECONDS * (report.limit - self.limit), 0.0)
+        charged = report.used + report.debt
+        owed += max(charged - process.charged, 0.0)
+        process.charged = charged
+        self._owed = min(owed, report.limit * (KAFKA_WINDOW.total_seconds + BURST_SECONDS))
 
     def owed_seconds(self, burst_seconds: float, now: float) -> float:
         """How long clients of one process would have to wait that serves all: until the debt of its token

@@ -134,3 +134,15 @@ def test_it_is_known_whether_requests_wait_somewhere() -> None:
     assert not bucket.see("a", entry(0.0, demand=0.0), 2.0)
     bucket.divide(members("a", "b"), 6, "a", anew=False)
     assert not bucket.short
+
+
+def test_the_burst_follows_the_limit_and_what_is_owed_beyond_it_does_not() -> None:
+    bucket = SharedBucket(100.0, InForce(), 0.0)
+    bucket.see("a", entry(0.0), 0.0)
+    bucket.see("a", entry(350.0), 0.0)
+    assert bucket.owed_seconds(1.0, 0.0) == pytest.approx(2.5)
+    bucket.see("a", entry(350.0, limit=50.0), 0.0)
+    assert bucket.owed_seconds(1.0, 0.0) == pytest.approx(5.0)
+    assert bucket.owed_seconds(1.0, 2.0) == pytest.approx(3.0)
+    bucket.see("a", entry(350.0, limit=100.0), 0.0)
+    assert bucket.owed_seconds(1.0, 0.0) == pytest.approx(2.5)

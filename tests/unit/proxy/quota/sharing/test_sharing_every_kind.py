@@ -41,6 +41,9 @@ JOINING: Final = 2.0
 SETTLING: Final = 4.0
 SECONDS: Final = 15.0
 FIVE: Final = 5.0
+APART: Final = 0.3
+"""Seconds between the moments at which the processes read a change of the quotas."""
+MOST: Final = 1.05
 PER_SECOND: Final = 50
 """Each limit, in requests."""
 BYTES: Final = 1000
@@ -178,15 +181,24 @@ class Client:
 
 
 def run(
-    use: Use, limits: Limits, comings: list[tuple[float, int, int]], brokers: tuple[int, ...], seconds: float
+    use: Use,
+    limits: Limits,
+    comings: list[tuple[float, int, int]],
+    brokers: tuple[int, ...],
+    seconds: float,
+    changes: tuple[tuple[float, Limits], ...] = (),
 ) -> list[Client]:
     """Two processes. `comings`: after how many seconds clients come, the index of their process, and their
-    connections to each broker.
+    connections to each broker. `changes`: after how many seconds the limits change; the second process reads
+    this APART later.
     """
     log = Log(Random(1))
     proxies = [Proxy(name, log, limits) for name in "ab"]
     clients: list[Client] = []
     left = sorted(comings)
+    to_read = [
+        (after + APART * index, index, changed) for after, changed in changes for index in range(len(proxies))
+    ]
     now = 0.0
     while now < JOINING + seconds:
         while left and now >= JOINING + left[0][0]:
@@ -194,6 +206,9 @@ def run(
             for number in range(connections * len(brokers)):
                 node_id = brokers[number % len(brokers)]
                 clients.append(Client(proxies[index], use, number, node_id))
+        while to_read and now >= JOINING + to_read[0][0]:
+            _, index, changed = to_read.pop(0)
+            proxies[index].engines.configure(changed, now)
         log.run(now)
         for proxy in proxies:
             proxy.step(now)
@@ -244,3 +259,51 @@ def test_clients_that_come_to_the_other_process_have_no_burst_there(name: str) -
     assert (
         sum(units for at, units in found if at >= JOINING + SETTLING + 2 * FIVE) >= 0.98 * PER_SECOND * FIVE
     )
+
+
+def change_of(key: str, how: str) -> tuple[Limits, Limits, float]:
+    """The limits before and after a change, and what all may use after it, at two brokers, per second."""
+    value = PER_SECOND * (BYTES if key.endswith("byte_rate") else 1)
+    usual, twice = of_clients(key, value), of_clients(key, 2 * value)
+    cluster = of_clients(key, value, CLUSTER_SCOPE)
+    return {
+        "doubled": (usual, twice, 4.0 * PER_SECOND),
+        "halved": (twice, usual, 2.0 * PER_SECOND),
+        "scope: cluster": (usual, cluster, 1.0 * PER_SECOND),
+        "scope: broker": (cluster, usual, 2.0 * PER_SECOND),
+    }[how]
+
+
+def five_after(clients: list[Client], since: float) -> float:
+    """The most units per second in any five seconds that begin after a time."""
+    found = sorted(each for client in clients for each in client.admitted if each[0] >= since)
+    last = found[-1][0] - FIVE
+    return max(
+        sum(units for at, units in found[first:] if at < begin + FIVE - STEP / 2) / FIVE
+        for first, (begin, _) in enumerate(found)
+        if begin <= last
+    )
+
+
+@pytest.mark.parametrize("connections", [(1, 1), (5, 1)])
+@pytest.mark.parametrize("how", ["doubled", "halved", "scope: cluster", "scope: broker"])
+@pytest.mark.parametrize("name", ["producer_byte_rate", "request_percentage"])
+def test_a_quota_changes_while_processes_share_it(name: str, how: str, connections: tuple[int, int]) -> None:
+    before, after, rate = change_of(name, how)
+    comings = [(0.0, index, connected) for index, connected in enumerate(connections)]
+    changes = ((SETTLING + FIVE, after),)
+    clients = run(CASES[name][0], before, comings, (1, 2), SETTLING + 4 * FIVE, changes)
+    changed = JOINING + SETTLING + FIVE + APART
+    assert five_after(clients, changed) <= MOST * rate
+    late = [units for client in clients for at, units in client.admitted if at >= changed + FIVE]
+    assert sum(late) / (2 * FIVE - APART) == pytest.approx(rate, rel=0.02)
+
+
+def test_a_quota_that_is_removed_and_set_again_has_the_burst_of_one_process() -> None:
+    name = "producer_byte_rate"
+    limits, without = of_clients(name, PER_SECOND * BYTES), of_clients("consumer_byte_rate", 1e12)
+    changes = ((SETTLING, without), (SETTLING + FIVE, limits))
+    clients = run(CASES[name][0], limits, [(0.0, 0, 1), (0.0, 1, 1)], (1,), SETTLING + 5 * FIVE, changes)
+    again = JOINING + SETTLING + FIVE + APART
+    assert five_after(clients, again) <= MOST * PER_SECOND * (FIVE + 1.0) / FIVE
+    assert five_after(clients, again + FIVE) <= MOST * PER_SECOND
