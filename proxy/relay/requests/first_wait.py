@@ -20,7 +20,7 @@ from proxy.relay.exchange import Client
 from proxy.relay.requests.debt_wait import REVIEW_SECONDS
 from proxy.wire.api_keys import API_VERSIONS, PRODUCE, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from proxy.wire.apis.api import RequestHeader
-from proxy.wire.apis.api_00_produce import Produce, acks_at
+from proxy.wire.apis.api_00_produce import FLEXIBLE_FROM, NEWEST, acks_at
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
 
@@ -85,10 +85,10 @@ def _goes_on(frame: Frame, header: RequestHeader, body_at: int) -> bool:
     """Whether a request never waits. Raises ProtocolError if a Produce request has arrived without acks."""
     if header.api_key == SASL_HANDSHAKE or header.api_key == SASL_AUTHENTICATE:
         return True
-    if header.api_key != PRODUCE or header.api_version > Produce.newest:
+    if header.api_key != PRODUCE or header.api_version > NEWEST:
         return False
     reader = Reader(frame.pieces, body_at)
-    flexible = header.api_version >= Produce.flexible_from
+    flexible = header.api_version >= FLEXIBLE_FROM
     if flexible:
         reader.skip_tags()
     at = acks_at(frame.pieces, reader.offset, header.api_version, flexible)

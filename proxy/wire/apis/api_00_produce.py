@@ -20,6 +20,8 @@ from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, read_usual_records, walk
 
+NEWEST: Final = 13
+FLEXIBLE_FROM: Final = 9
 TOPIC_ID_FROM: Final = 13
 """The first version that names topics by id (KIP-516)."""
 MAX_READ: Final = 10_000
@@ -145,8 +147,8 @@ def acks_at(pieces: list[bytes], body_at: int, api_version: int, flexible: bool)
 class Produce(Api):
     key = PRODUCE
     oldest = 0
-    newest = 13
-    flexible_from = 9
+    newest = NEWEST
+    flexible_from = FLEXIBLE_FROM
 
     def __init__(self) -> None:
         self._request: Final = ProduceRequest()
