@@ -32,7 +32,9 @@ Key = tuple[str, str, str, int]
 """Tool, job, format, events."""
 JOBS: Final = ("ingest", "usage", "throttle", "chargeback", "recommend", "replay", "report")
 PEERS: Final = ("duckdb", "polars")
-TOOLS: Final = ("spark", *PEERS)
+CHECKED: Final = "duckdb-checked"
+"""DuckDB with the checks of the pipeline, which the peers otherwise lack; for Parquet only."""
+TOOLS: Final = ("spark", *PEERS, CHECKED)
 PEERS_JOBS: Final = ("usage", "throttle", "chargeback")
 FORMATS: Final = ("parquet", "json")
 QUOTAS: Final = """\
@@ -79,7 +81,9 @@ def main() -> None:
             source = generate(size, options.format, options.folder, options.memory)
         for job in options.jobs:
             for tool in options.tools:
-                if tool in PEERS and job not in PEERS_JOBS:
+                if tool != TOOLS[0] and job not in PEERS_JOBS:
+                    continue
+                if tool == CHECKED and options.format != FORMATS[0]:
                     continue
                 with console.status(f"{job} on {size:,} events with {tool}"):
                     result = _measure(tool, job, size, options.format, source, options.memory)
@@ -121,28 +125,29 @@ def _measure(tool: str, job: str, size: int, form: str, source: Path, memory: st
     out, quotas, prices = folder / "out", folder / "quotas.yaml", folder / "prices.yaml"
     quotas.write_text(QUOTAS)
     prices.write_text(PRICES)
-    if tool in PEERS:
-        command = [f"bench.pipeline.in_{tool}", job, str(source), str(out), str(prices), str(folder / tool)]
+    if tool != TOOLS[0]:
+        name, *checked = tool.split("-")
+        command = [f"bench.pipeline.in_{name}", job, str(source), str(out), str(prices), str(folder / name)]
+        command += checked
     else:
         command = ["bench.pipeline.job", job, str(source), str(out), str(quotas), str(prices), memory]
     began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=ROOT
-    )
+    counted = [sys.executable, "-m", "bench.pipeline.counted", sys.executable, "-m", *command]
+    done = subprocess.run(counted, capture_output=True, text=True, check=False, cwd=ROOT)
     seconds = time.monotonic() - began
     if done.returncode:
         raise SystemExit(
             f"{tool} {job} on {size:,} events failed: {done.stdout[-2000:]}{done.stderr[-2000:]}"
         )
     shutil.rmtree(out)
-    said = json.loads(done.stdout.splitlines()[-1])
+    said, used = map(json.loads, done.stdout.splitlines()[-2:])
     return Result(
         tool=tool,
         job=job,
         form=form,
         events=size,
         seconds=seconds,
-        cpu_seconds=said["cpu_seconds"],
+        cpu_seconds=used["cpu_seconds"],
         megabytes=said["megabytes"],
     )
 

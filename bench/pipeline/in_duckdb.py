@@ -1,7 +1,9 @@
-"""The same tables with DuckDB: `python -m bench.pipeline.in_duckdb JOB EVENTS OUT PRICES SCRATCH`.
+"""The same tables with DuckDB: `python -m bench.pipeline.in_duckdb JOB EVENTS OUT PRICES SCRATCH [checked]`.
 
 Prints a line of JSON with the process's cost. The statements share no code with the pipeline, so their
-results also check its tables.
+results also check its tables. With `checked`, which requires Parquet, DuckDB does what the job does: it
+checks each event, counts events and invalid ones, finds the period, takes the first of several events with
+one identity, and writes what does not count to a table of its own. Without, it takes any of these events.
 """
 
 import sys
@@ -37,13 +39,14 @@ WITH intervals AS (
     SELECT {_HOUR} AS hour_ms, cluster, broker, "user", client_id, topic, "partition", interval_start_ms,
         {", ".join(f"sum({name}) AS {name}" for name in _COUNTS.split(", "))},
         sum(bytes_in) * 1000.0::DOUBLE / max(interval_ms) AS in_rate,
-        sum(bytes_out) * 1000.0::DOUBLE / max(interval_ms) AS out_rate
+        sum(bytes_out) * 1000.0::DOUBLE / max(interval_ms) AS out_rate /* contradicted */
     FROM events GROUP BY ALL
 ), hours AS (
     SELECT make_timestamp(hour_ms * 1000) AS hour, cluster, broker, "user", client_id, topic, "partition",
         {", ".join(f"sum({name})::BIGINT AS {name}" for name in _COUNTS.split(", "))},
         max(in_rate) AS max_bytes_in_rate, max(out_rate) AS max_bytes_out_rate,
         quantile_cont(in_rate, [0.95, 0.99]) AS in_rates, quantile_cont(out_rate, [0.95, 0.99]) AS out_rates
+        /* contradicted */
     FROM intervals GROUP BY ALL
 )
 SELECT * EXCLUDE (in_rates, out_rates),
@@ -57,9 +60,34 @@ _THROTTLE: Final = f"""
 SELECT make_timestamp(({_HOUR}) * 1000) AS hour, cluster, "user", client_id, quota,
     sum(throttled_requests)::BIGINT AS throttled_requests, sum(throttle_ms)::BIGINT AS throttle_ms,
     sum(rejected_requests)::BIGINT AS rejected_requests, sum(rejected_bytes)::BIGINT AS rejected_bytes
+    /* contradicted */
 FROM events GROUP BY ALL
 """
+_CONTRADICTED: Final = {
+    "/* contradicted */": ", bool_or(contradicted) AS contradicted",
+    "/* of a row */": ", contradicted",
+}
+"""What the statements have instead of these comments if duplicates are compared."""
 _BOUND: Final = "throttled_requests > 0 OR throttle_ms > 0 OR rejected_requests > 0 OR rejected_bytes > 0"
+
+_KEY: Final = IDENTITY.replace("user", '"user"').replace("partition", '"partition"')
+_VALUES: Final = ("interval_ms", *_COUNTS.split(", "), "quota")
+_PLACE: Final = "((hash(filename) >> 34) << 34) + file_row_number"
+"""The order of events: by file, and in it by row."""
+_TEXTS: Final = ("cluster", "proxy", "listener", '"user"', "client_id", "api")
+_CHECKS: Final = " AND ".join(
+    [
+        "coalesce(v = 1, false)",
+        *[f"{name} IS NOT NULL" for name in (*_TEXTS, "broker")],
+        "api <> ''",
+        "coalesce(interval_ms BETWEEN 1 AND 86400000, false)",
+        "coalesce(interval_start_ms BETWEEN 1420070400000 AND epoch_ms(now()) + 86400000, false)",
+        'coalesce("partition" >= 0, true)',
+        *[f"coalesce({name} BETWEEN 0 AND 9007199254740992, false)" for name in _COUNTS.split(", ")],
+    ]
+)
+_IS_VALID: Final = f"({_CHECKS})"
+"""What the pipeline requires of an event in a Parquet table."""
 
 
 def connect(memory: str, scratch: str) -> Any:
@@ -71,8 +99,12 @@ def connect(memory: str, scratch: str) -> Any:
 
 def statement(job: str, source: str, prices: dict[str, Any]) -> str:
     """The statement that selects the job's table, without the period."""
-    table = {"usage": _USAGE, "throttle": _THROTTLE}.get(job) or _chargeback(prices)
-    return table.replace("FROM events", f"FROM ({_events(source, _BOUND if job == 'throttle' else 'true')})")
+    events = _events(source, _BOUND if job == "throttle" else "true")
+    return _table(job, prices).replace("FROM events", f"FROM ({events})")
+
+
+def _table(job: str, prices: dict[str, Any]) -> str:
+    return {"usage": _USAGE, "throttle": _THROTTLE}.get(job) or _chargeback(prices)
 
 
 def rows(job: str, source: str, prices: dict[str, Any]) -> list[dict[str, Any]]:
@@ -89,8 +121,7 @@ def _events(source: str, condition: str) -> str:
     else:
         columns = ", ".join(f"'{name}': '{kind}'" for name, kind in _TYPES.items())
         files = f"read_json('{source}/*.json', format = 'newline_delimited', columns = {{{columns}}})"
-    names = IDENTITY.replace("user", '"user"').replace("partition", '"partition"')
-    return f"SELECT DISTINCT ON ({names}) * FROM {files} WHERE {condition}"
+    return f"SELECT DISTINCT ON ({_KEY}) * FROM {files} WHERE {condition}"
 
 
 def _chargeback(prices: dict[str, Any]) -> str:
@@ -107,10 +138,12 @@ def _chargeback(prices: dict[str, Any]) -> str:
 WITH hours AS (
     SELECT cluster, "user", client_id, topic, "partition", {_HOUR} AS hour_ms,
         sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, sum(requests) AS requests
+        /* contradicted */
     FROM events GROUP BY ALL
 ), tenants AS (
     SELECT cluster, "user", client_id, sum(bytes_in)::BIGINT AS bytes_in, sum(bytes_out)::BIGINT AS bytes_out,
         sum(requests)::BIGINT AS requests, count("partition") AS partition_hours
+        /* contradicted */
     FROM hours GROUP BY ALL
 ), cut AS (
     SELECT *, {exact} AS exact, exact // 10000000000 AS cents, exact % 10000000000 AS remainder FROM tenants
@@ -122,16 +155,70 @@ WITH hours AS (
 SELECT cluster, "user", client_id, bytes_in, bytes_out, requests, partition_hours,
     '{prices["currency"]}' AS currency,
     ((cents + (place <= lacking)::INTEGER)::DECIMAL(20, 0) * 0.01::DECIMAL(3, 2))::DECIMAL(20, 2) AS amount
+    /* of a row */
 FROM ranked
 """
 
 
+def checked_table(
+    connection: Any, job: str, source: str, out: Path, prices: dict[str, Any]
+) -> dict[str, int]:
+    """Make the table `result`, and write `quarantine.parquet` if there is something in it. Return the counts
+    and the period.
+    """
+    rows = f"read_parquet('{source}/*.parquet', filename = true, file_row_number = true)"
+    condition = f"{_IS_VALID} AND ({_BOUND})" if job == "throttle" else _IS_VALID
+    digest = f"hash({', '.join(_VALUES)})"
+    # Which of several equal events counts makes no difference, and to find the first one takes longer.
+    for chosen in ("first({0})", "min_by({0}, place)"):
+        unique = f"""
+            SELECT {_KEY}, {", ".join(f"{chosen.format(name)} AS {name}" for name in _VALUES)},
+                min(digest) <> max(digest) AS contradicted
+            FROM (SELECT *, {_PLACE} AS place, {digest} AS digest FROM {rows} WHERE {condition})
+            GROUP BY {_KEY}"""
+        table = _table(job, prices).replace("FROM events", f"FROM ({unique})")
+        for comment, text in _CONTRADICTED.items():
+            table = table.replace(comment, text)
+        connection.execute(f"CREATE OR REPLACE TABLE result AS {table}")
+        ((contradicted,),) = connection.execute("SELECT count(*) FROM result WHERE contradicted").fetchall()
+        if not contradicted:
+            break
+    connection.execute("ALTER TABLE result DROP COLUMN contradicted")
+    (counts,) = connection.execute(f"""
+        SELECT count(*), count(*) FILTER (WHERE NOT {_IS_VALID}),
+            min(interval_start_ms) FILTER (WHERE {_IS_VALID}),
+            max(interval_start_ms + interval_ms) FILTER (WHERE {_IS_VALID})
+        FROM {rows}""").fetchall()
+    found = dict(zip(("read", "bad", "start", "end"), counts, strict=True))
+    if found["bad"] or contradicted:
+        connection.execute(f"""
+            COPY (
+                WITH placed AS (
+                    SELECT *, {_PLACE} AS place, {digest} AS digest FROM {rows}
+                ), counted AS (
+                    SELECT *, first_value(digest) OVER (PARTITION BY {_KEY} ORDER BY place) AS first
+                    FROM placed WHERE {condition}
+                )
+                SELECT * EXCLUDE (place, digest), 'invalid' AS reason FROM placed WHERE NOT {_IS_VALID}
+                UNION ALL BY NAME
+                SELECT * EXCLUDE (place, digest, first), 'contradicts' AS reason FROM counted
+                WHERE digest <> first
+            ) TO '{out}/quarantine.parquet' (FORMAT parquet)""")
+    return {**found, "contradicted": contradicted}
+
+
 def main() -> None:
     """Compute the table, write it as Parquet, print what it cost."""
-    job, source, out, prices, scratch = sys.argv[1:]
+    job, source, out, prices, scratch, *checked = sys.argv[1:]
     Path(out).mkdir(parents=True, exist_ok=True)
-    chosen = statement(job, source, yaml.safe_load(Path(prices).read_text(encoding="utf-8")))
-    connect("4GB", scratch).execute(f"COPY ({chosen}) TO '{out}/{job}.parquet' (FORMAT parquet)")
+    costs = yaml.safe_load(Path(prices).read_text(encoding="utf-8"))
+    connection = connect("4GB", scratch)
+    if checked:
+        checked_table(connection, job, source, Path(out), costs)
+        chosen = "FROM result"
+    else:
+        chosen = statement(job, source, costs)
+    connection.execute(f"COPY ({chosen}) TO '{out}/{job}.parquet' (FORMAT parquet)")
     print(own_cost())
 
 

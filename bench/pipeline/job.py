@@ -1,4 +1,4 @@
-"""Runs one job, and prints its cost: `python -m bench.pipeline.job JOB EVENTS OUT QUOTAS PRICES MEMORY`."""
+"""Runs one job, and prints its memory: `python -m bench.pipeline.job JOB EVENTS OUT QUOTAS PRICES MEMORY`."""
 
 import json
 import os
@@ -6,20 +6,15 @@ import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from click.testing import CliRunner
 from pyspark import SparkContext
 
 from pipeline.cli.main import main as quota_pipeline
 
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
-_TIMES: Final = slice(11, 15)
-"""utime, stime, cutime and cstime, behind the name in /proc/PID/stat."""
-
 
 def main() -> None:
-    """Run the job, and print the cost while its JVM is still alive: it ends with this process."""
+    """Run the job, and print the memory while its JVM is still alive: it ends with this process."""
     job, source, out, quotas, prices, memory = sys.argv[1:]
     shutil.rmtree(out, ignore_errors=True)
     # Spark spills to the disk of the events.
@@ -36,7 +31,7 @@ def main() -> None:
     jvm = SparkContext._jvm
     assert jvm is not None
     processes = {os.getpid(), *_below(os.getpid()), *_below(jvm.java.lang.ProcessHandle.current().pid())}
-    print(json.dumps({"cpu_seconds": sum(map(_cpu, processes)), "megabytes": sum(map(_peak, processes))}))
+    print(json.dumps({"megabytes": sum(map(_peak, processes))}))
 
 
 def _below(pid: int) -> list[int]:
@@ -46,14 +41,6 @@ def _below(pid: int) -> list[int]:
         found = [_below(int(child)) for file in children for child in file.read_text().split()]
         return [pid, *(each for below in found for each in below)]
     return []
-
-
-def _cpu(pid: int) -> float:
-    """The CPU seconds of a process, and of its children that have ended."""
-    with suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[_TIMES])) / _TICKS
-    return 0.0
 
 
 def _peak(pid: int) -> float:

@@ -26,9 +26,9 @@ from pipeline.jobs.job import Job, Options
 from pipeline.jobs.recommendation import Recommending, write_recommendation
 from pipeline.jobs.report import ReportOptions, write_report
 from pipeline.jobs.stream import MODES, StreamOptions, run_stream
+from pipeline.transforms.hours import DAY, HOUR
 from pipeline.transforms.reassignment import plan
 from pipeline.transforms.recommend import DEFAULT_FLOOR, DEFAULT_SAMPLES, ENTITIES, PER_BOTH, Rules
-from pipeline.transforms.usage import DAY, HOUR
 
 
 class Jobs(click.Group):

@@ -11,9 +11,10 @@ from pipeline.storage.observed import Observed
 from pipeline.storage.tables import EVENTS_TABLE, events_folder, is_streamed
 from pipeline.transforms.chargeback import chargeback
 from pipeline.transforms.events import with_date
+from pipeline.transforms.hours import DAY, HOURS_PER_DAY
 from pipeline.transforms.replay.replay import replay, untried
 from pipeline.transforms.throttle import bound, throttle
-from pipeline.transforms.usage import DAY, HOURS_PER_DAY, partition_rates, usage
+from pipeline.transforms.usage import partition_rates, with_shares
 
 
 def append(job: Job, *, compact: bool = False) -> None:
@@ -34,7 +35,7 @@ def append(job: Job, *, compact: bool = False) -> None:
 def write_usage(job: Job, by: str) -> None:
     """Write `usage/`: the usage of each tenant on each partition, by hour or day."""
     job.warn_of_parts(HOURS_PER_DAY if by == DAY else 1)
-    job.write_by_date("usage", usage(job.events(by_hour=True), by), whole_days=by == DAY)
+    job.write_by_date("usage", with_shares(job.hours(by)), whole_days=by == DAY)
 
 
 def write_throttle(job: Job) -> None:

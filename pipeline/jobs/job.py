@@ -143,6 +143,10 @@ class Job:
             self._known_period = events.period()
         return sums
 
+    def hours(self, by: str) -> DataFrame:
+        """Return the sums and rates of the events of the window; see transforms.hours."""
+        return self._source_events().hours(by)
+
     def _source_events(self) -> Events:
         if self._events is None:
             self._events = self.events_of(self.options.window)

@@ -25,6 +25,7 @@ from pipeline.transforms.duplicates import (
 )
 from pipeline.transforms.events import bad, good, is_within, span, within
 from pipeline.transforms.hourly_sums import SUMMED, doubted, hourly_sums, with_identity_hash
+from pipeline.transforms.hours import hours
 from pipeline.window import Window, previous
 
 QUARANTINE_TABLE: Final = "quarantine"
@@ -225,6 +226,15 @@ class Events:
         self._selected, self._known = within(events, self._window), None
         self._doubted = Observed(hourly_sums(self._selected, doubts), contradicted=F.count_if(CONTRADICTED))
         return self._doubted.table.select(*HOURLY, *SUMMED)
+
+    def hours(self, by: str) -> DataFrame:
+        """Return hours() of the events of the window. The first action on the result also counts what is
+        read.
+        """
+        self._seen = self._observed(self._checked)
+        self._selected, self._known = within(good(self._seen.table), self._window), None
+        self._doubted = Observed(hours(self._selected, by), contradicted=F.count_if(CONTRADICTED))
+        return self._doubted.table
 
     @property
     def are_counted(self) -> bool:

@@ -1,6 +1,5 @@
 """Usage: sums, rates and shares; from JSON lines to a Parquet table."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,11 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from pipeline.schema import COUNTS, EVENT, USAGE, of_period
-from pipeline.storage.observed import Observed
-from pipeline.transforms.duplicates import deduplicate
 from pipeline.transforms.usage import usage
 from tests.support.messages.usage_events import HOUR_MS, make_event, write_lines
 from tests.support.tables import read_rows, read_table
@@ -55,16 +51,6 @@ def test_a_rate_of_the_largest_counts(frame: Frame) -> None:
     events = [make_event(bytes_in=1 << 53, partition=0, api=api) for api in ("Produce", "Fetch")]
     (row,) = usage(frame(*events)).collect()
     assert row.max_bytes_in_rate == pytest.approx(2 * (1 << 53) / 10)
-
-
-def test_an_hour_needs_no_hash_table(frame: Frame, capsys: pytest.CaptureFixture[str]) -> None:
-    """Spark sorts events to find duplicates. It uses their order for the sums of intervals and of hours, and
-    so does not collect the rates of each hour in a table, which it would sort again beyond 128 hours.
-    """
-    unique = Observed(deduplicate(frame(make_event()), by_hour=True), rows=F.count(F.lit(1))).table
-    usage(unique).explain()
-    steps = re.findall(r"- (?:\*\(\d+\) )?(\w*Aggregate|Sort) ?[\[(]", capsys.readouterr().out)
-    assert steps == ["Sort", *["SortAggregate"] * 3, "Sort"]
 
 
 def test_shares_are_of_the_cluster_in_that_hour(frame: Frame) -> None:
