@@ -391,6 +391,15 @@ class Requests:
         """Continue with the request that has waited."""
         frame = self._first_wait.take()
         self._mode.change(READING)
+        if (
+            self._list_gate is not None
+            and frame.complete
+            and not self.buffer.shared
+            and not self.sender.fresh
+        ):
+            # It is read again, because other lists may be in flight.
+            self._splitter.put_back(frame)
+            return
         reader = start_reading(frame, self._reader)
         header = read_request_header(reader)
         self._dispatch(frame, reader, header, now)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from proxy.quota.engine import QuotaEngine
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.list_turns import LIST_BYTES, LONGEST_SECONDS, ListTurns, work_seconds
 from proxy.wire.api_keys import (
@@ -33,11 +34,17 @@ class Process:
         self._calls: list[Callable[[], None]] = []
         self._turns = ListTurns(MOST, self._calls.append)
 
-    def connect(self, principal: str = "alice", quotas: Quotas | None = None, **settings: Any) -> "Story":
-        """A connection of a client."""
+    def connect(
+        self,
+        principal: str = "alice",
+        quotas: Quotas | None = None,
+        limits: QuotaEngine | None = None,
+        **settings: Any,
+    ) -> "Story":
+        """A connection of a client, with quotas of its own or with shared `limits`."""
         settings = {"node_id": 1, **settings}
         relay = drive(
-            engine(quotas or {}),
+            engine(quotas or {}) if limits is None else limits,
             Ports(),
             Traffic(),
             principal=principal,
@@ -298,3 +305,26 @@ def test_a_list_that_also_waits_for_a_quota_lets_others_go_first(process: Proces
     other.to_broker(a_list(1)).broker(responded(1))
     process.next_turn()
     slow.to_broker().at(11.0).to_broker(a_list(2))
+
+
+def test_first_requests_that_have_waited_for_a_debt_go_in_turn(process: Process) -> None:
+    """Otherwise all connections of the client would send their lists when the debt is paid."""
+    limits = engine({EVERYONE: {"request_percentage": 1.0}})
+    debtor, *others = (process.connect(limits=limits) for _ in range(4))
+    debtor.client(opaque(1)).to_broker(opaque(1))
+    debtor.at(0.5).broker(responded(1)).to_client(responded(1))
+    for story in others:
+        story.at(0.5).client(a_list(1)).to_broker()
+    sent: list[int] = []
+    seconds = 0.5
+    while not any(sent):
+        seconds += 0.5
+        sent = [len(b"".join(story.at(seconds).relay.take_to_broker())) for story in others]
+        process.next_turn()
+    assert seconds > 10.0, "they have waited for the debt"
+    assert sorted(sent) == [0, 0, len(a_list(1))]
+    for story in others:
+        story.at(seconds + 10.0)
+        process.next_turn()
+    for story, size in zip(others, sent, strict=True):
+        story.to_broker(*[a_list(1)] * (size == 0))
