@@ -40,6 +40,7 @@ class FindCoordinator(Api):
         self, reader: Reader, request: RequestView, view: ResponseView, addresses: Addresses
     ) -> None:
         version = view.api_version
+        view.errors = None  # of the part that had arrived, if the response is read again from its start
         addresses.begin()
         if version >= 1:
             view.throttle_at = reader.offset
