@@ -264,16 +264,22 @@ def _nests(field: Field) -> bool:
 
 def java_hash(raw: bytes) -> int:
     """The hash code of a string in Java, as an unsigned number."""
-    units = raw
-    if not raw.isascii():
-        units = text(raw).encode("utf-16-be", "surrogatepass")
-        code = 0
-        for at in range(0, len(units), 2):
-            code = (31 * code + units[at] * 256 + units[at + 1]) & 0xFFFF_FFFF
+    code: native = 0
+    at: native = 0
+    if raw.isascii():
+        end: native = len(raw)
+        while at < end:
+            unit: native = raw[at]
+            code = (31 * code + unit) & 0xFFFF_FFFF
+            at += 1
         return code
-    code = 0
-    for unit in units:
-        code = (31 * code + unit) & 0xFFFF_FFFF
+    units = text(raw).encode("utf-16-be", "surrogatepass")
+    end = len(units)
+    while at < end:
+        high: native = units[at]
+        low: native = units[at + 1]
+        code = (31 * code + high * 256 + low) & 0xFFFF_FFFF
+        at += 2
     return code
 
 
