@@ -9,11 +9,12 @@ a heartbeat with a topology, and by one of a group that lacked topics, or is not
 
 1. The proxy requests the partitions of the topology's topics. Without a topology in the heartbeat, it first
    requests that of the group (StreamsGroupDescribe).
-2. If internal topics are missing that have not been charged, the heartbeat waits until the tokens are not
-   below zero. Of those with one quota, one is forwarded at a time.
-3. The proxy charges the missing topics: each has as many partitions as the largest topic that it is made
-   from. A charge replaces that of an earlier heartbeat of the group for the same topic. Then the proxy
-   forwards the heartbeat.
+2. If internal topics are missing that have not been charged, the proxy charges them one after the other, as
+   the controller does: each when the tokens are not below zero. Each has as many partitions as the largest
+   topic that it is made from. A charge replaces that of an earlier heartbeat of the group for the same topic.
+   Of the heartbeats with one quota, one is charged at a time.
+3. When all are charged, the proxy forwards the heartbeat. If its client closes the connection before, the
+   charges are those of the group's next heartbeat.
 4. If the response does not have this status, topics that are still missing get their tokens back.
 
 All other heartbeats are forwarded at once.
@@ -105,24 +106,50 @@ class StreamsTopics:
         """
         await creation.look(topology)
         bucket = self._bucket(who)
-        if bucket is None or not self._lacks(group, creation.missing):
+        if bucket is None or not self._uncharged(group, creation.missing):
             return await self._forward_now(group, creation, topology, who)
         async with self._turns.turn(bucket, who):
             await creation.look(topology)
-            return await self._forward_now(group, creation, topology, who)
+            earlier = self._pending.get(group)
+            charged = await self._charge_all_but_one(group, creation.missing, who)
+            return await self._forward_now(group, creation, topology, who, earlier, charged)
 
-    def _lacks(self, group: Group, missing: dict[str, int]) -> bool:
-        """Whether any topic is missing that has not been charged."""
+    def _uncharged(self, group: Group, missing: dict[str, int]) -> list[str]:
+        """The missing topics that have not been charged, or for fewer partitions."""
         pending = self._pending.get(group)
         charged = {} if pending is None else pending.topics
-        return any(permits > charged.get(name, 0) for name, permits in missing.items())
+        return [name for name, permits in missing.items() if permits > charged.get(name, 0)]
+
+    async def _charge_all_but_one(self, group: Group, missing: dict[str, int], who: Identity) -> int:
+        """Charge missing topics, and wait after each until the tokens are not below zero, so that the last
+        one may be charged; return how many tokens are taken.
+        """
+        pending = self._pending.get(group)
+        before = {} if pending is None else pending.topics
+        paid = {name: min(permits, before[name]) for name, permits in missing.items() if name in before}
+        charged = 0
+        for name in self._uncharged(group, missing)[:-1]:
+            paid[name] = missing[name]
+            charged += self._charge(group, dict(paid), who)
+            await self._turns.wait(who)
+        return charged
 
     async def _forward_now(
-        self, group: Group, creation: "_Creation", topology: list[Subtopology], who: Identity
+        self,
+        group: Group,
+        creation: "_Creation",
+        topology: list[Subtopology],
+        who: Identity,
+        earlier: "_Pending | None" = None,
+        charged: int = 0,
     ) -> HeartbeatStatus:
-        """Forward a heartbeat. It is charged before, because its client may close the connection."""
-        earlier = self._pending.get(group)
-        charged = self._charge(group, creation.missing, who)
+        """Forward a heartbeat. It is charged before, because its client may close the connection.
+
+        `charged`: the tokens that have been taken for it; `earlier`: what had been charged before them.
+        """
+        if charged == 0:
+            earlier = self._pending.get(group)
+        charged += self._charge(group, creation.missing, who)
         status = await creation.forward()
         if status.creates:
             self._charge(group, creation.missing, who)  # another heartbeat may have given the tokens back

@@ -38,14 +38,14 @@ class MutationTurns:
         line.length += 1
         try:
             async with line.lock:
-                await self._wait(who)
+                await self.wait(who)
                 yield
         finally:
             line.length -= 1
             if line.length == 0:
                 del self._lines[bucket]
 
-    async def _wait(self, who: Identity) -> None:
+    async def wait(self, who: Identity) -> None:
         """Wait until the tokens are not below zero."""
         while True:
             bucket = self._quota.bucket(who, self._time())

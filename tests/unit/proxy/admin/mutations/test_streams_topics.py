@@ -54,11 +54,17 @@ class Cluster:
         self.hangs = False
         """Whether the broker does not respond."""
         self.slept = 0.0
+        self.patience: int | None = None
+        """How many sleeps the client waits for; None: any number."""
         costs = PermitCosts(lambda: self.now)
         self.answers = StreamsTopics(self.quota, lambda cluster_id: costs, lambda: self.now, self._sleep)
         self.broker = Broker(CLUSTER, NODE_ID, self.counts, self.ask, FixedRights())
 
     async def _sleep(self, seconds: float) -> None:
+        if self.patience == 0:
+            raise asyncio.CancelledError
+        if self.patience is not None:
+            self.patience -= 1
         self.slept += seconds
         self.now += seconds
 
@@ -198,13 +204,36 @@ def test_a_group_does_not_wait_for_what_it_has_paid_for() -> None:
     cluster = Cluster()
     cluster.creates = False
     cluster.send(joining("g", 100))
+    slept = cluster.slept
     for _ in range(3):
         cluster.send(staying("g"))
     cluster.creates = True
     for _ in range(3):
         cluster.send(staying("g"))
-    assert cluster.slept == 0.0
-    assert cluster.tokens == BURST - 100 * PARTITIONS
+    assert cluster.slept == slept
+    assert cluster.tokens == pytest.approx(-PARTITIONS)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 100])
+def test_the_last_topic_is_created_when_a_controller_would_admit_it(count: int) -> None:
+    """It admits one after the other, each when the tokens are not below zero."""
+    cluster = Cluster()
+    cluster.send(joining("g", count))
+    assert cluster.created == names("g", count)
+    assert cluster.slept == pytest.approx(max((count - 1) * PARTITIONS - BURST, 0) / RATE)
+
+
+def test_a_client_that_does_not_wait_for_the_quota_goes_on_where_it_has_stopped() -> None:
+    cluster = Cluster()
+    cluster.patience = 0
+    with pytest.raises(asyncio.CancelledError):
+        cluster.send(joining("g", 10))
+    assert cluster.asked == []
+    assert cluster.tokens == BURST - 3 * PARTITIONS
+    cluster.patience = None
+    cluster.send(joining("g", 10))
+    assert cluster.slept == pytest.approx((9 * PARTITIONS - BURST) / RATE)
+    assert cluster.tokens == pytest.approx(-PARTITIONS)
 
 
 def test_topics_that_would_have_more_partitions_than_were_charged() -> None:
@@ -213,8 +242,8 @@ def test_topics_that_would_have_more_partitions_than_were_charged() -> None:
     cluster.send(joining("g", 5))
     cluster.counts.known["source"] = 3 * PARTITIONS
     cluster.send(staying("g"))
-    assert cluster.slept == pytest.approx((5 * PARTITIONS - BURST) / RATE, abs=1)
-    assert cluster.tokens == pytest.approx(-5 * 2 * PARTITIONS, abs=1)
+    assert cluster.slept == pytest.approx((5 * 3 * PARTITIONS - 2 * PARTITIONS - BURST) / RATE)
+    assert cluster.tokens == pytest.approx(-2 * PARTITIONS)
 
 
 def test_a_group_whose_source_topics_are_created_later() -> None:
@@ -224,7 +253,8 @@ def test_a_group_whose_source_topics_are_created_later() -> None:
     cluster.counts.known["later"] = 100
     cluster.send(staying("g"))
     assert cluster.created == names("g", 5)
-    assert cluster.tokens == BURST - 5 * 100
+    assert cluster.slept == pytest.approx((4 * 100 - BURST) / RATE)
+    assert cluster.tokens == pytest.approx(-100)
 
 
 def test_who_closes_the_connection_at_once_pays_as_well() -> None:
