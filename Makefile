@@ -35,10 +35,12 @@ IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(P
 # each run uses a core: none of them may be left alone at the end.
 LONGEST := nice -n 2
 LONG := nice -n 7
-MEDIUM := nice -n 10
-SHORT := nice -n 19
-test-copy test-compiled: PRIORITY := $(MEDIUM)
-fuzz-briefly: PRIORITY := $(SHORT)
+MEDIUM := nice -n 8
+SHORT := nice -n 11
+# On Linux, what runs so gives way to everything else.
+IDLE = $(shell chrt --idle 0 true 2>/dev/null && echo chrt --idle 0 || echo nice -n 19)
+test-copy: PRIORITY := $(MEDIUM)
+test-compiled: PRIORITY := $(SHORT)
 # Each worker has Kafkas of its own. Three keep two cores busy, for most tests wait most of the time.
 WORKERS ?= 3
 # Of `make fuzz`, for each target.
@@ -67,24 +69,25 @@ spark: $(FETCHED)
 demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
 
-# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it.
+# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it. The flow
+# leaves a part of the machine idle, for what takes a minute or less and gives way to everything else.
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
+SIDE_BY_SIDE_MAKE = $(MAKE) --no-print-directory SIDE_BY_SIDE=1 --jobs=4 --output-sync=target --keep-going
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
 test: $(INSTALLED) copy-sources ## Run every check and every test
 	@failed=0; \
 	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
-	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 "COPIED_TESTS=$$tests tests/pipeline -m 'not shared'" PIPELINE=shared \
-		--jobs=5 --output-sync=target --keep-going \
-		integration-untimed pipeline-copy test-copy fuzz-briefly test-compiled lint || failed=1; \
-	$(MAKE) --no-print-directory integration-timed || failed=1; \
+	$(SIDE_BY_SIDE_MAKE) "COPIED_TESTS=$$tests tests/pipeline -m 'not shared'" PIPELINE=shared \
+		integration-untimed pipeline-copy test-copy test-compiled || failed=1; \
+	$(SIDE_BY_SIDE_MAKE) PRIORITY='$(IDLE)' integration-timed lint fuzz-briefly || failed=1; \
 	exit $$failed
 
 # mypy and mypyc cannot open one cache at the same moment (sqlite: "database is locked").
 lint: $(INSTALLED) ## Check style, types and imports
-	$(VENV)/bin/ruff check
-	$(VENV)/bin/ruff format --check
-	$(VENV)/bin/mypy --cache-dir .mypy_cache/lint --show-traceback
-	$(VENV)/bin/lint-imports
+	$(PRIORITY) $(VENV)/bin/ruff check
+	$(PRIORITY) $(VENV)/bin/ruff format --check
+	$(PRIORITY) $(VENV)/bin/mypy --cache-dir .mypy_cache/lint --show-traceback
+	$(PRIORITY) $(VENV)/bin/lint-imports
 
 format: $(INSTALLED) ## Correct the style
 	$(VENV)/bin/ruff check --fix
