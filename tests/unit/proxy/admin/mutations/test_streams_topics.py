@@ -54,17 +54,15 @@ class Cluster:
         self.hangs = False
         """Whether the broker does not respond."""
         self.slept = 0.0
-        self.patience: int | None = None
-        """How many sleeps the client waits for; None: any number."""
+        self.gives_up = False
+        """Whether the client closes its connection instead of waiting."""
         costs = PermitCosts(lambda: self.now)
         self.answers = StreamsTopics(self.quota, lambda cluster_id: costs, lambda: self.now, self._sleep)
         self.broker = Broker(CLUSTER, NODE_ID, self.counts, self.ask, FixedRights())
 
     async def _sleep(self, seconds: float) -> None:
-        if self.patience == 0:
+        if self.gives_up:
             raise asyncio.CancelledError
-        if self.patience is not None:
-            self.patience -= 1
         self.slept += seconds
         self.now += seconds
 
@@ -225,12 +223,12 @@ def test_the_last_topic_is_created_when_a_controller_would_admit_it(count: int) 
 
 def test_a_client_that_does_not_wait_for_the_quota_goes_on_where_it_has_stopped() -> None:
     cluster = Cluster()
-    cluster.patience = 0
+    cluster.gives_up = True
     with pytest.raises(asyncio.CancelledError):
         cluster.send(joining("g", 10))
     assert cluster.asked == []
     assert cluster.tokens == BURST - 3 * PARTITIONS
-    cluster.patience = None
+    cluster.gives_up = False
     cluster.send(joining("g", 10))
     assert cluster.slept == pytest.approx((9 * PARTITIONS - BURST) / RATE)
     assert cluster.tokens == pytest.approx(-PARTITIONS)
