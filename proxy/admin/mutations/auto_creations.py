@@ -32,6 +32,7 @@ from proxy.admin.messages.metadata import (
     read_topic_errors,
 )
 from proxy.admin.mutations.permits import PermitCosts
+from proxy.admin.mutations.turns import LONGEST_SLEEP
 from proxy.admin.yielder import Yielder
 from proxy.quota.identity import Identity, client_key
 from proxy.quota.kinds.controller_mutation import ControllerMutation
@@ -47,8 +48,6 @@ CREATED: Final = frozenset([UNKNOWN, int(ErrorCode.leader_not_available), int(Er
 """The error codes of a topic that the broker has created, or is going to."""
 PENDING_SECONDS: Final = 5.0
 """How long after its charge a topic may be unknown to the broker, although it is being created."""
-LONGEST_SLEEP: Final = 1.0
-"""The most seconds until a waiting request checks the limit again, which may have been raised or removed."""
 
 
 class AutoCreations:

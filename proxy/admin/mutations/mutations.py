@@ -83,7 +83,7 @@ class ControllerMutations:
         self._time: Final = time
         self._clusters: Final[dict[str, PermitCosts]] = {}
         self.auto_creations: Final = AutoCreations(quota, self.costs, time)
-        self.streams_topics: Final = StreamsTopics(quota, self.costs, time)
+        self.streams_topics: Final = StreamsTopics(quota, self.costs, self._turns, time)
 
     @property
     def active(self) -> bool:

@@ -12,7 +12,7 @@ a heartbeat with a topology, and by one of a group that lacked topics, or is not
 2. If internal topics are missing that have not been charged, the proxy charges them one after the other, as
    the controller does: each when the tokens are not below zero. Each has as many partitions as the largest
    topic that it is made from. A charge replaces that of an earlier heartbeat of the group for the same topic.
-   Of the heartbeats with one quota, one is charged at a time.
+   Heartbeats and other requests that wait for one quota are charged one after the other.
 3. When all are charged, the proxy forwards the heartbeat. If its client closes the connection before, the
    charges are those of the group's next heartbeat.
 4. If the response does not have this status, topics that are still missing get their tokens back.
@@ -20,8 +20,7 @@ a heartbeat with a topology, and by one of a group that lacked topics, or is not
 All other heartbeats are forwarded at once.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from proxy.admin.broker import Broker, Reply
@@ -61,14 +60,14 @@ class StreamsTopics:
         self,
         quota: ControllerMutation,
         costs: Callable[[str], PermitCosts],
+        turns: MutationTurns,
         time: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`costs` returns those of a cluster, by its id."""
+        """`costs` returns those of a cluster, by its id. `turns` are those of all requests of the quota."""
         self._quota: Final = quota
         self._costs: Final = costs
         self._time: Final = time
-        self._turns: Final = MutationTurns(quota, time, sleep)
+        self._turns: Final = turns
         self._complete: Final[dict[Group, None]] = {}
         """Groups that lacked no topic when a member last sent a heartbeat."""
         self._pending: Final[dict[Group, _Pending]] = {}
@@ -111,7 +110,7 @@ class StreamsTopics:
         async with self._turns.turn(bucket, who):
             await creation.look(topology)
             earlier = self._pending.get(group)
-            charged = await self._charge_all_but_one(group, creation.missing, who)
+            charged = await self._charge_each(group, creation.missing, who, creation.yielder)
             return await self._forward_now(group, creation, topology, who, earlier, charged)
 
     def _uncharged(self, group: Group, missing: dict[str, int]) -> list[str]:
@@ -120,19 +119,39 @@ class StreamsTopics:
         charged = {} if pending is None else pending.topics
         return [name for name, permits in missing.items() if permits > charged.get(name, 0)]
 
-    async def _charge_all_but_one(self, group: Group, missing: dict[str, int], who: Identity) -> int:
-        """Charge missing topics, and wait after each until the tokens are not below zero, so that the last
-        one may be charged; return how many tokens are taken.
+    async def _charge_each(
+        self, group: Group, missing: dict[str, int], who: Identity, yielder: Yielder
+    ) -> int:
+        """Charge missing topics one after the other, each at the moment when the tokens are not below zero;
+        return how many tokens are taken. If the limit of another entity applies meanwhile, the rest is left
+        to _charge().
         """
-        pending = self._pending.get(group)
-        before = {} if pending is None else pending.topics
-        paid = {name: min(permits, before[name]) for name, permits in missing.items() if name in before}
+        uncharged = self._uncharged(group, missing)
+        earlier = self._pending.get(group)
+        pending: _Pending | None = None
         charged = 0
-        for name in self._uncharged(group, missing)[:-1]:
-            paid[name] = missing[name]
-            charged += self._charge(group, dict(paid), who)
+        for name in uncharged:
+            await yielder.step()
             await self._turns.wait(who)
+            bucket = self._bucket(who)
+            if bucket is None or (earlier is not None and earlier.bucket is not bucket):
+                break
+            if pending is None:
+                topics, permits, begun = ({}, 0, False) if earlier is None else earlier.state
+                pending = _Pending(bucket, dict(topics), permits, begun)
+            elif pending.bucket is not bucket:
+                break
+            more = pending.add(name, missing[name])
+            if more > 0:
+                self._quota.charge_permissive(bucket, more, self._time(), who, STREAMS_GROUP_HEARTBEAT)
+            self._keep(group, pending)
+            charged += more
         return charged
+
+    def _keep(self, group: Group, pending: "_Pending") -> None:
+        self._pending[group] = pending
+        if len(self._pending) > GROUPS_AT_MOST:
+            del self._pending[next(iter(self._pending))]
 
     async def _forward_now(
         self,
@@ -182,9 +201,7 @@ class StreamsTopics:
             self._quota.charge_permissive(bucket, more, now, who, STREAMS_GROUP_HEARTBEAT)
         elif more < 0:
             self._quota.give_back(bucket, -more, now)
-        self._pending[group] = _Pending(bucket, missing, permits, earlier is not None and earlier.begun)
-        if len(self._pending) > GROUPS_AT_MOST:
-            del self._pending[next(iter(self._pending))]
+        self._keep(group, _Pending(bucket, missing, permits, earlier is not None and earlier.begun))
         return more
 
     def _give_back(
@@ -221,7 +238,19 @@ class _Pending:
         self.bucket: Final = bucket
         self.topics: Final = topics
         """The permits of each topic."""
-        self._permits: Final = permits
+        self._permits = permits
+
+    @property
+    def state(self) -> tuple[dict[str, int], int, bool]:
+        """`topics`, what has been charged for all of them, and `begun`."""
+        return self.topics, self._permits, self.begun
+
+    def add(self, name: str, permits: int) -> int:
+        """Add a topic, or partitions of one; return how many tokens that costs."""
+        more = min(permits - self.topics.get(name, 0), MOST_PARTITIONS - self._permits)
+        self.topics[name] = permits
+        self._permits += more
+        return more
 
     def of(self, topics: dict[str, int]) -> int:
         """What has been charged for these topics."""
@@ -238,7 +267,7 @@ class _Creation:
         """The response to the heartbeat, header and body, after forward()."""
         self.missing: dict[str, int] = {}
         """After look(): the internal topics that do not exist, with the permits that each costs."""
-        self._yielder: Final = yielder
+        self.yielder: Final = yielder
         self._costs: Final = costs
         self._intercepted: Final = intercepted
         self._broker: Final = broker
@@ -248,7 +277,7 @@ class _Creation:
         """Request the group's topology."""
         payload = await self._broker.ask(describe_request(self._intercepted.header, self._group_id))
         try:
-            return await read_described_topology(payload, self._yielder)
+            return await read_described_topology(payload, self.yielder)
         except ProtocolError as error:
             raise _unreadable("StreamsGroupDescribe", error) from error
 
@@ -257,9 +286,9 @@ class _Creation:
         names: dict[TopicKey, None] = {}
         for one in topology:
             names.update(dict.fromkeys([*one.sources, *one.changelogs, *one.repartitions]))
-            await self._yielder.step()
+            await self.yielder.step()
         found = await self._costs.found(self._broker.counts, self._broker.node_id, [*names]) if names else {}
-        self.missing = {} if found is None else await _missing(topology, found, self._yielder)
+        self.missing = {} if found is None else await _missing(topology, found, self.yielder)
 
     async def forward(self) -> HeartbeatStatus:
         """Forward the heartbeat, and keep the response."""

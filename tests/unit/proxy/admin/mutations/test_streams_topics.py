@@ -1,21 +1,24 @@
 """Internal topics that the heartbeats of streams groups create: what is charged, and what waits."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
 from proxy.admin.broker import Broker
 from proxy.admin.messages.streams_groups import MISSING_INTERNAL_TOPICS
-from proxy.admin.mutations import streams_topics, turns
+from proxy.admin.mutations import streams_topics
+from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.admin.mutations.permits import PermitCosts
 from proxy.admin.mutations.streams_topics import StreamsTopics
-from proxy.quota.identity import QuotaEntity
+from proxy.admin.mutations.turns import LONGEST_SLEEP, MutationTurns
+from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.kinds.controller_mutation import CONTROLLER_MUTATION_RATE, ControllerMutation
 from proxy.quota.limits.limits import Limits
 from proxy.relay.close_reasons import RelayError
-from proxy.wire.api_keys import STREAMS_GROUP_DESCRIBE, STREAMS_GROUP_HEARTBEAT
+from proxy.upstream.partitions import Partitions, TopicKey
+from proxy.wire.api_keys import CREATE_TOPICS, STREAMS_GROUP_DESCRIBE, STREAMS_GROUP_HEARTBEAT
 from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.reader import Reader
@@ -57,7 +60,8 @@ class Cluster:
         self.gives_up = False
         """Whether the client closes its connection instead of waiting."""
         costs = PermitCosts(lambda: self.now)
-        self.answers = StreamsTopics(self.quota, lambda cluster_id: costs, lambda: self.now, self._sleep)
+        self.turns = MutationTurns(self.quota, lambda: self.now, self._sleep)
+        self.answers = StreamsTopics(self.quota, lambda cluster_id: costs, self.turns, lambda: self.now)
         self.broker = Broker(CLUSTER, NODE_ID, self.counts, self.ask, FixedRights())
 
     async def _sleep(self, seconds: float) -> None:
@@ -173,7 +177,44 @@ def test_groups_at_the_same_time_wait_for_each_other() -> None:
 
     to_end(together())
     assert cluster.slept == pytest.approx((20 * PARTITIONS - BURST - PARTITIONS) / RATE, abs=1)
-    assert cluster.answers._turns._lines == {}
+    assert cluster.turns._lines == {}
+
+
+def test_no_topic_is_charged_by_going_through_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heartbeat may have thousands."""
+    sums: list[int] = []
+    of = streams_topics._Pending.of
+
+    def counted(pending: Any, topics: dict[str, int]) -> int:
+        sums.append(len(topics))
+        return of(pending, topics)
+
+    monkeypatch.setattr(streams_topics._Pending, "of", counted)
+    cluster = Cluster(1e9)
+    cluster.send(joining("g", 900))
+    assert len(cluster.created) == 900
+    assert len(sums) <= 5
+
+
+def test_what_is_charged_while_a_heartbeat_looks_for_its_topics_counts() -> None:
+    cluster = Cluster()
+    who = Identity(USER, "another", "10.0.0.1")
+    topics = cluster.counts.topics
+
+    async def charges_another(node_id: int, keys: Sequence[TopicKey]) -> dict[TopicKey, Partitions]:
+        bucket = cluster.quota.bucket(who, cluster.now)
+        if len(cluster.counts.questions) == 1 and bucket is not None:  # in its turn, it looks once more
+            cluster.quota.charge_permissive(bucket, BURST + 20, cluster.now, who, CREATE_TOPICS)
+        return await topics(node_id, keys)
+
+    cluster.counts.topics = charges_another  # type: ignore[method-assign]
+    cluster.send(joining("g"))
+    assert cluster.slept == pytest.approx(20 / RATE)
+
+
+def test_a_heartbeat_waits_for_requests_of_other_apis() -> None:
+    mutations = ControllerMutations(ControllerMutation(), lambda: 0.0)
+    assert mutations.streams_topics._turns is mutations._turns
 
 
 def test_topics_that_exist_cost_nothing() -> None:
@@ -365,10 +406,10 @@ def test_a_limit_that_is_removed_ends_the_wait() -> None:
         cluster.now += seconds
         cluster.quota.configure(Limits({}), cluster.now)
 
-    cluster.answers._turns._sleep = remove
+    cluster.turns._sleep = remove
     before = cluster.now
     cluster.send(joining("h"))
-    assert cluster.now == before + turns.LONGEST_SLEEP
+    assert cluster.now == before + LONGEST_SLEEP
 
 
 def test_counts_that_are_not_known_cost_nothing(caplog: pytest.LogCaptureFixture) -> None:
