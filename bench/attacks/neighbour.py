@@ -93,12 +93,13 @@ class Neighbour:
 
     def measure(self, seconds: float) -> list[float]:
         """Produce a batch every EVERY_SECONDS for so long, or as soon as the last one is written; return how
-        long each took, in seconds. A batch without a response takes TIMEOUT_SECONDS, on a connection that is
-        lost then. Raises OSError if there is no new one.
+        long each took, in seconds. There is at least one, although the machine may pause for so long. A batch
+        without a response takes TIMEOUT_SECONDS, on a connection that is lost then. Raises OSError if there
+        is no new one.
         """
         found: list[float] = []
         end = time.perf_counter() + seconds
-        while (started := time.perf_counter()) < end:
+        while (started := time.perf_counter()) < end or not found:
             try:
                 self.produce()
             except (TimeoutError, ConnectionError):

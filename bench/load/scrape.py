@@ -13,11 +13,11 @@ PAGES = ("/metrics", "/api/quotas")
 
 
 def scrape(port: int, seconds: float) -> dict[str, float]:
-    """Scrape for this number of seconds; return what the command prints."""
+    """Scrape for this number of seconds, and at least once; return what the command prints."""
     count = size = 0
     slowest = 0.0
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while not count or time.monotonic() < end:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         started = time.monotonic()
         connection.request("GET", PAGES[count % len(PAGES)])
