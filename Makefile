@@ -217,14 +217,14 @@ $(VENV)/.demo: requirements/demo.txt pyproject.toml
 # Java is looked for before anything large is fetched. `--group` takes a pip of 2025. To compile all modules, most of
 # which nothing imports, takes a third of the installation. Only what the commands import is compiled: where
 # PYTHONDONTWRITEBYTECODE is set, Python would compile it again at each start, and a start would take twice as long.
-COMMAND_MODULES := proxy.cli.main proxy.cli.serve proxy.server.app proxy.server.admin_port.site proxy.store.shares_topic \
-	proxy.store.kafka_topic proxy.server.workers.site proxy.server.workers.supervisor proxy.server.workers.pages \
-	proxy.cli.quotas.entity_commands proxy.cli.quotas.file_commands proxy.cli.quotas.audit_log \
+COMMAND_MODULES := proxy.cli.main proxy.cli.serve proxy.server.app proxy.server.admin_port.site proxy.store.sharing.shares_topic \
+	proxy.store.quota_topic proxy.server.workers.site proxy.server.workers.supervisor proxy.server.workers.pages \
+	proxy.cli.quotas.entity_commands proxy.cli.quotas.file_commands proxy.cli.quotas.cluster.audit_log \
 	proxy.cli.explain proxy.cli.top rich.live
 $(INSTALLED): pyproject.toml setup.py
 	@set -eu; \
 	$(FIND_PYTHON); \
-	"$$python" -m proxy.demo.java; \
+	"$$python" -m proxy.demo.kafka.java; \
 	echo "Installing the project and its tools into $(VENV)"; \
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
 	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'

@@ -27,7 +27,7 @@ from bench.options import add_rounds, bench_parser
 from bench.output.page import Page
 from bench.peers.tls import make_certificate
 from proxy.cli.quotas.changes import EntityAlteration
-from proxy.cli.quotas.client import QuotaClient
+from proxy.cli.quotas.cluster.client import QuotaClient
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.embedded_proxy import EmbeddedProxy
 from proxy.demo.ports import free_port_range

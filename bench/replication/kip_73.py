@@ -16,9 +16,9 @@ from typing import Final
 from bench.options import bench_parser
 from bench.output.page import Page
 from bench.replication.move import FOLLOWER, LEADER, Moved, Plan, move, p99
-from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.embedded_proxy import EmbeddedProxy
+from proxy.demo.kafka.broker_properties import INTERNAL
 from proxy.demo.ports import free_port_range
 
 NATIVE: Final = "native"

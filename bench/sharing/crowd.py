@@ -25,7 +25,7 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.sharing.local_uses import LocalUses
 from proxy.quota.sharing.shared_bucket import CREDIT_SECONDS, SETTLE_SECONDS
 from proxy.quota.sharing.sharing import Sharing
-from proxy.store.share_records import decode_report, encode_report
+from proxy.store.sharing.share_records import decode_report, encode_report
 from tests.support.sharing.simulation import RULE
 
 MOST: Final = 1.05

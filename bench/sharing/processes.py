@@ -16,7 +16,7 @@ from typing import Final
 from bench.output.line_chart import COLORS, INK, Line, LineChart
 from bench.output.page import RESULTS
 from proxy.quota.sharing.reports import Report
-from proxy.store.share_records import decode_report, encode_report
+from proxy.store.sharing.share_records import decode_report, encode_report
 from tests.support.sharing.simulation import Process, Simulation
 
 LIMIT: Final = 1e6

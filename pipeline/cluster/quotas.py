@@ -9,8 +9,8 @@ from typing import Final
 from pipeline.cluster.access import PLAINTEXT, BrokerAccess
 from pipeline.errors import InputError, PipelineError
 from proxy.cli.quotas.changes import QuotaChange, alterations, compare, summary
-from proxy.cli.quotas.client import QuotaClient
-from proxy.cli.quotas.config_client import ConfigClient
+from proxy.cli.quotas.cluster.client import QuotaClient
+from proxy.cli.quotas.cluster.config_client import ConfigClient
 from proxy.cli.quotas.entity import Quotas, make_entity, show_entity, show_name
 from proxy.cli.quotas.sending import send
 from proxy.errors import QuotaProxyError

@@ -70,9 +70,9 @@ def _import_for_workers(settings: Settings) -> None:
         import proxy.server.workers.link
 
         if settings.quotas.store != "none":
-            import proxy.store.kafka_topic
+            import proxy.store.quota_topic
         if settings.shares is not None:
-            import proxy.store.shares_topic  # noqa: F401
+            import proxy.store.sharing.shares_topic  # noqa: F401
 
 
 def _set_up_log(settings: Settings, path: Path, log_level: str, process: str = "") -> None:

@@ -6,7 +6,7 @@ A trial run of a broker writes it. A JVM that the archive does not fit ignores i
 import sys
 
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from proxy.demo.kafka_distribution import KafkaDistribution, lock
+from proxy.demo.kafka.jars import KafkaDistribution, lock
 from proxy.errors import QuotaProxyError
 
 

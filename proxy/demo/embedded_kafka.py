@@ -23,10 +23,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
-from proxy.demo import kafka_distribution, kafka_tools
-from proxy.demo.broker_probe import live_brokers
-from proxy.demo.broker_properties import CLIENTS, LISTENERS, BrokerNode, server_properties
 from proxy.demo.children import Children
+from proxy.demo.kafka import jars
+from proxy.demo.kafka import tools as kafka_tools
+from proxy.demo.kafka.broker_probe import live_brokers
+from proxy.demo.kafka.broker_properties import CLIENTS, LISTENERS, BrokerNode, server_properties
 from proxy.demo.ports import free_ports
 from proxy.demo.run_folder import RunFolder
 from proxy.errors import QuotaProxyError
@@ -57,7 +58,7 @@ class EmbeddedKafka:
     def __init__(
         self,
         brokers: int = 1,
-        version: str = kafka_distribution.DEFAULT_VERSION,
+        version: str = jars.DEFAULT_VERSION,
         *,
         properties: Mapping[str, str] | None = None,
         broker_properties: Mapping[int, Mapping[str, str]] | None = None,
@@ -92,13 +93,13 @@ class EmbeddedKafka:
         return self._run_folder.path
 
     def __enter__(self) -> Self:
-        """Format and start every broker. Raises BrokerFailed, and whatever `kafka_distribution.ensure`
+        """Format and start every broker. Raises BrokerFailed, and whatever `jars.ensure`
         raises.
         """
         atexit.register(self.close)
         try:
             self._run_folder.create()
-            self._distribution = kafka_distribution.ensure(self.version)
+            self._distribution = jars.ensure(self.version)
             self._tools = kafka_tools.KafkaTools(self._distribution, self._children, self.folder)
             self._format()
             for node_id in self._nodes:

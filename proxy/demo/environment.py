@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Final
 
-from proxy.demo import java
-from proxy.demo.kafka_distribution import DEFAULT_VERSION, LISTS
+from proxy.demo.kafka import java
+from proxy.demo.kafka.jars import DEFAULT_VERSION, LISTS
 from proxy.errors import QuotaProxyError
 
 LOCKED: Final = Path("requirements/demo.txt")

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from proxy.demo.kafka_distribution import DEFAULT_VERSION, ensure
-from proxy.demo.maven import Jar
+from proxy.demo.kafka.jars import DEFAULT_VERSION, ensure
+from proxy.demo.kafka.maven import Jar
 from proxy.errors import QuotaProxyError
 
 JARS: Final = "--jars"

@@ -5,9 +5,9 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.consumer_plan import ConsumerPlan
-from proxy.quota.fetch_grant import FetchGrant
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.fetch.consumer_plan import ConsumerPlan
+from proxy.quota.fetch.follower_plan import FollowerPlan
+from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.known_writers import KnownWriters
 from proxy.quota.limits.enforcement import NO_EXEMPTIONS, UNLIMITED

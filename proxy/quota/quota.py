@@ -8,9 +8,9 @@ from mypy_extensions import mypyc_attr
 
 from proxy.quota.cluster_view import ClusterView
 from proxy.quota.config_check import ConfigCheck
-from proxy.quota.consumer_plan import ConsumerPlan
-from proxy.quota.fetch_grant import FetchGrant
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.fetch.consumer_plan import ConsumerPlan
+from proxy.quota.fetch.follower_plan import FollowerPlan
+from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import LONG, ConfigKey
@@ -81,7 +81,7 @@ class Quota:
         self.scope = ""
         """The only scope of the limits that configure() gets; empty for both."""
         self.omits = False
-        """Whether the quota may omit partitions of fetches: see proxy.quota.fetch_plan.
+        """Whether the quota may omit partitions of fetches: see proxy.quota.fetch.plan.
         configure() sets it.
         """
         self.limits_fetches = False

@@ -6,7 +6,7 @@ from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
 from proxy.quota.client_ids import represented
-from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.usage import ClientUsage
 from proxy.relay.counters.traffic import Bytes, Traffic

@@ -11,9 +11,9 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.measure.debt import PAID_SECONDS, Debt
 from proxy.quota.verdict import Verdict
+from proxy.relay.budgets.list_turns import ListTurn
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange
-from proxy.relay.list_turns import ListTurn
 from proxy.relay.output import RelayOutput
 from proxy.relay.record_locks import RecordLocks
 from proxy.wire.api_keys import FETCH, JOIN_GROUP, SHARE_FETCH, SYNC_GROUP

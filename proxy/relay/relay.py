@@ -14,12 +14,12 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import ClientKey, Identity, client_key
 from proxy.quota.verdict import ALLOW, Verdict
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.sessions import SESSION_MASK
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import WAITING_APIS, InFlight
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.output import RelayOutput

@@ -2,12 +2,12 @@
 
 from typing import Final, final
 
+from proxy.relay.budgets.large_frames import LargeFrames
+from proxy.relay.budgets.list_turns import ListTurns
+from proxy.relay.budgets.read_turns import ReadTurns
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.inflight import InFlightRoom
-from proxy.relay.large_frames import LargeFrames
-from proxy.relay.list_turns import ListTurns
 from proxy.relay.login.authentication import Login
-from proxy.relay.read_turns import ReadTurns
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import MAX_LENGTH, NOTHING, Reader

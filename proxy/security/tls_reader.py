@@ -17,7 +17,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64 as native
 
-from proxy.relay.read_turns import FREE_FRAMES, PAUSE_SECONDS, ReadTurns
+from proxy.relay.budgets.read_turns import FREE_FRAMES, PAUSE_SECONDS, ReadTurns
 
 HEADER_BYTES: Final[native] = 5
 """Type, version, and the length of the rest."""

@@ -42,8 +42,8 @@ from proxy.server.certificates import Certificates
 from proxy.server.console.console import Console
 from proxy.server.console.overview import overview
 from proxy.server.limit_sharing import LimitSharing
+from proxy.server.listener.brokers.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.ports.early_ports import EarlyPorts
-from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listeners import Listeners
 from proxy.server.logs.callback_log import CallbackLog
 from proxy.server.logs.rejection_log import RejectionLog
@@ -64,7 +64,7 @@ from proxy.telemetry.usage.reporter import UsageReporter
 from proxy.wire.protected_topics import ProtectedTopics
 
 if TYPE_CHECKING:
-    from proxy.store.kafka_topic import KafkaTopic
+    from proxy.store.quota_topic import QuotaTopic
 
 log = logging.getLogger(__name__)
 FORGET_EVERY_SECONDS: Final = 60.0
@@ -101,7 +101,7 @@ class _Parts:
     """What is built once the event loop runs."""
 
     listeners: Listeners
-    topic: "KafkaTopic | None"
+    topic: "QuotaTopic | None"
     sharing: LimitSharing | None
     usage: UsageReporter | None
     certificates: Certificates
@@ -303,15 +303,15 @@ class Proxy:
         self._authority.settings = configuration.settings.quotas.changes
         await self._store.use_file(configuration.quotas)
 
-    def _quota_topic(self, listeners: Listeners, tasks: Tasks) -> "KafkaTopic | None":
+    def _quota_topic(self, listeners: Listeners, tasks: Tasks) -> "QuotaTopic | None":
         """The topic that keeps the quotas set with Kafka's tools; None if none is configured."""
         store = self._settings.quotas.store
         if store == "none":
             return None
         # Imported here, as the other topic below: aiokafka takes a tenth of a start to import.
-        from proxy.store.kafka_topic import KafkaTopic
+        from proxy.store.quota_topic import QuotaTopic
 
-        topic = KafkaTopic(listeners.cluster_access, store.topic, self._store, tasks)
+        topic = QuotaTopic(listeners.cluster_access, store.topic, self._store, tasks)
         self._store.log = topic
         return topic
 
@@ -324,7 +324,7 @@ class Proxy:
             if link is None:
                 return None
             return LimitSharing(f"worker {link.number}", self._engines, link.shares, time)
-        from proxy.store.shares_topic import SharesTopic
+        from proxy.store.sharing.shares_topic import SharesTopic
 
         topic = SharesTopic(listeners.cluster_access, shares.topic, tasks, self._settings.cluster)
         instance = shares.instance

@@ -9,19 +9,19 @@ from typing import Final
 from proxy.admin.dispatch import AdminApis
 from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
+from proxy.relay.budgets.large_frames import LargeFrames
+from proxy.relay.budgets.list_turns import ListTurns
+from proxy.relay.budgets.read_turns import ReadTurns
 from proxy.relay.close_reasons import DRAIN_TIMEOUT
 from proxy.relay.inflight import InFlightRoom
-from proxy.relay.large_frames import LargeFrames
-from proxy.relay.list_turns import ListTurns
-from proxy.relay.read_turns import ReadTurns
 from proxy.server.connection.drain import DRAIN_POLL_SECONDS
 from proxy.server.listener.accept.admission import Balance, LimitedAdmission
+from proxy.server.listener.brokers.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.discovery import ClusterDiscovery
 from proxy.server.listener.gateway import Gateway
 from proxy.server.listener.listener_context import ListenerContext
 from proxy.server.listener.ports.early_ports import EarlyPorts
-from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.replication_gateway import replication_gateway
 from proxy.server.listener.served import until_served
 from proxy.server.system.descriptors import allow_connections

@@ -21,7 +21,7 @@ from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.config_conflicts import ConfigConflicts
 from proxy.store.layers import SLICE, ClientLayer, ConfigLayer, Layers, Quotas
 from proxy.store.published_limits import Build, PublishedLimits
-from proxy.store.records import Place, Setting, Unreadable
+from proxy.store.quota_records import Place, Setting, Unreadable
 from proxy.store.sources import Alteration, Sources, writer
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.resources import ConfigResource
 from proxy.store.layers import Layer, Layers, Temporary
-from proxy.store.records import Place, Setting
+from proxy.store.quota_records import Place, Setting
 
 Entity = TypeVar("Entity", bound=Hashable)
 Value = TypeVar("Value")

@@ -16,8 +16,8 @@ from kio.static.protocol import ResponsePayload
 
 from proxy.wire.edit import Edit, apply
 from proxy.wire.errors import ProtocolError
+from proxy.wire.keyed.shape import ARRAY, BYTES, FIXED, NULLABLE, STRING, STRUCT, Shape, check_shape
 from proxy.wire.reader import Reader
-from proxy.wire.shape import ARRAY, BYTES, FIXED, NULLABLE, STRING, STRUCT, Shape, check_shape
 
 Response = TypeVar("Response", bound=ResponsePayload)
 _SIZES: Final = {

@@ -48,7 +48,7 @@ class Cursor:
         """The bytes of records of the current partition."""
         self.key_hashes: list[int] | None = None
         """In a Produce request with many topics that is cut through, their hash codes: see
-        proxy.wire.keyed_arrays.
+        proxy.wire.keyed.keyed_arrays.
         """
         self.records_length_at: native = 0
         """In Fetch responses, the offset of their length field."""

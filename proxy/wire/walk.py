@@ -11,11 +11,11 @@ from typing import Final, cast
 from mypy_extensions import i64 as native
 
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.batches import ends_with_batch
 from proxy.wire.cursor import HEAD, NO_ID, Cursor
 from proxy.wire.errors import Malformed, Short
-from proxy.wire.keyed_arrays import check_hashes, topic_hash
+from proxy.wire.keyed.keyed_arrays import check_hashes, topic_hash
 from proxy.wire.reader import Reader, i32_at, text
+from proxy.wire.records.batches import ends_with_batch
 from proxy.wire.views import NO_HEAD, UNKNOWN, Item, ResponseView, View
 
 TOPIC: Final = 1

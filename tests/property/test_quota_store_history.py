@@ -9,8 +9,8 @@ from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.store.layers import Temporary
+from proxy.store.quota_records import Place, Setting
 from proxy.store.quota_store import ClientQuotaAlteration, ConfigChange, Conflict, FileQuotas, QuotaStore
-from proxy.store.records import Place, Setting
 from tests.support.quotas.config_rules import CONFIG_RULES
 from tests.support.quotas.memory_store import Wall, file_of, memory_store
 

@@ -10,7 +10,7 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.rejection.rejected_batches import RejectedBatches
 from proxy.wire.cursor import NO_ID
-from proxy.wire.producer_batch import ProducerBatch
+from proxy.wire.records.producer_batch import ProducerBatch
 from proxy.wire.views import Item
 
 WHO = Identity("u", "c", "127.0.0.1")

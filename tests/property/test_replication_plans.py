@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.wire.api_keys import FETCH

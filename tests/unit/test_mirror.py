@@ -14,7 +14,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 TESTED_BY: Final[Mapping[str, str]] = {
     # What it checks are the numbers of a record.
-    "proxy/quota/sharing/reports.py": "tests/unit/proxy/store/test_share_records.py",
+    "proxy/quota/sharing/reports.py": "tests/unit/proxy/store/sharing/test_share_records.py",
     # A story of a session needs a whole relay.
     "proxy/relay/fetch/sessions.py": "tests/relay/fetch/test_fetch_sessions.py",
     # The libraries of the admin port are imported when it is used.

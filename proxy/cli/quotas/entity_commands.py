@@ -8,8 +8,16 @@ import click
 
 from proxy.admin.messages.client_quotas import EXPIRES_AT_MS
 from proxy.cli.quotas.changes import EntityAlteration
-from proxy.cli.quotas.client import QuotaClient
-from proxy.cli.quotas.config_client import ConfigClient
+from proxy.cli.quotas.cluster.client import QuotaClient
+from proxy.cli.quotas.cluster.config_client import ConfigClient
+from proxy.cli.quotas.cluster.server_quotas import (
+    NO_CONFIGS,
+    config_layers,
+    effective_configs,
+    effective_rows,
+    file_configs,
+    show_source,
+)
 from proxy.cli.quotas.entity import (
     CLIENTS,
     Entity,
@@ -22,14 +30,6 @@ from proxy.cli.quotas.entity import (
 from proxy.cli.quotas.options import bootstrap_option, dry_run_option, entity_options, expiry_options
 from proxy.cli.quotas.output import TABLE, config_table, format_option, quota_table, render
 from proxy.cli.quotas.sending import send
-from proxy.cli.quotas.server_quotas import (
-    NO_CONFIGS,
-    config_layers,
-    effective_configs,
-    effective_rows,
-    file_configs,
-    show_source,
-)
 from proxy.cli.quotas.values import parse_number, show_time, show_value
 from proxy.cli.terminal import write_file
 from proxy.config.units import number_hint

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from proxy.cli.quotas.changes import EntityAlteration, QuotaChange, alterations, compare, kept, summary
-from proxy.cli.quotas.client import QuotaClient
-from proxy.cli.quotas.config_client import ConfigClient
+from proxy.cli.quotas.cluster.client import QuotaClient
+from proxy.cli.quotas.cluster.config_client import ConfigClient
+from proxy.cli.quotas.cluster.server_quotas import NO_CONFIGS, ServerQuotas, read_server
 from proxy.cli.quotas.entity import BROKERS, CLIENTS, TOPICS, of_section, section
 from proxy.cli.quotas.options import bootstrap_option, dry_run_option
 from proxy.cli.quotas.output import YAML, render
 from proxy.cli.quotas.sending import send
-from proxy.cli.quotas.server_quotas import NO_CONFIGS, ServerQuotas, read_server
 from proxy.cli.quotas.whole_file import write_whole
 from proxy.cli.terminal import write_file
 from proxy.errors import QuotaProxyError, SettingsError

@@ -16,7 +16,7 @@ from proxy.quota.limits import resources
 from proxy.upstream.cluster_access import ClusterAccess
 
 if TYPE_CHECKING:
-    from proxy.cli.quotas.audit_log import AuditEntry
+    from proxy.cli.quotas.cluster.audit_log import AuditEntry
 
 TOPIC: Final = "__quota_proxy_config"
 OF: Final = {resource: f"of-{resource}" for resource in (resources.TOPIC, resources.BROKER)}
@@ -50,7 +50,7 @@ def log(cluster: ClusterAccess, entity: Entity, topic: str, form: str) -> None:
     The command reads the topic in which quota proxies store changes. The topic is compacted, so it may have
     only the last of several changes to one quota.
     """
-    from proxy.cli.quotas.audit_log import read_log
+    from proxy.cli.quotas.cluster.audit_log import read_log
 
     entries, unreadable = asyncio.run(read_log(cluster, topic))
     shown = [entry for entry in entries if set(entity) <= set(entry.entity or ())]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from proxy.cli.quotas.changes import EntityAlteration
-from proxy.cli.quotas.client import QuotaClient
-from proxy.cli.quotas.config_client import ConfigClient
+from proxy.cli.quotas.cluster.client import QuotaClient
+from proxy.cli.quotas.cluster.config_client import ConfigClient
+from proxy.cli.quotas.cluster.retries import RejectedAlteration
 from proxy.cli.quotas.entity import CLIENTS, section, show_entity
-from proxy.cli.quotas.retries import RejectedAlteration
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -10,13 +10,13 @@ producer_byte_rate charges the frame of a Produce request when it is read. consu
 response to a consumer's Fetch and to ShareFetch: the body and four bytes, as Kafka does. A client over its
 quota is throttled; nothing is rejected. A consumer's max_bytes is bounded too, so that one response cannot
 put the client seconds over its quota, and a fetch is forwarded only when the bucket has tokens for it
-(proxy.quota.fetch_grant). The fetches of followers are not charged: replication quotas apply to
+(proxy.quota.fetch.grant). The fetches of followers are not charged: replication quotas apply to
 them.
 """
 
 from typing import Final, final
 
-from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import LONG

@@ -21,7 +21,7 @@ from typing import Final, final
 
 from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
-from proxy.wire.producer_batch import NO_PRODUCER_ID, SEQUENCES, ProducerBatch
+from proxy.wire.records.producer_batch import NO_PRODUCER_ID, SEQUENCES, ProducerBatch
 from proxy.wire.views import Item
 
 IDEMPOTENT_SECONDS: Final = 30.0

@@ -21,7 +21,7 @@ from proxy.quota.rejection.rejected_batches import RejectedBatches
 from proxy.quota.usage import REST
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis.batch_heads import BatchHeads
-from proxy.wire.producer_batch import read_producer_batch
+from proxy.wire.records.producer_batch import read_producer_batch
 from proxy.wire.views import Item, RequestView
 
 OUT_OF_ORDER: Final = "order"

@@ -7,9 +7,9 @@ partition_max_bytes.
 
 from typing import cast, final
 
-from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.fetch.consumer_plan import ConsumerItem, ConsumerPlan
+from proxy.quota.fetch.plan import FetchItem
 from proxy.quota.identity import Identity
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.partition import SessionPartition

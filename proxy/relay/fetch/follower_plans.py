@@ -7,7 +7,7 @@ of throttled replicas may wait meanwhile. A plan of all of them would take milli
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.wire.fetch.request import PartitionKey
 

@@ -10,8 +10,8 @@ replica that turns out to be in sync does not wait.
 from typing import Final, cast, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan
+from proxy.quota.fetch.plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.relay.fetch.follower_plans import FollowerPlans
 from proxy.relay.fetch.omittable import OmittablePartitions

@@ -14,7 +14,8 @@ acknowledges records does not wait: the locks of these records would end, and ot
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.fetch.grant import FetchGrant
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.fetch.bounds import ask_for_no_records, lower_max_bytes, lower_max_wait
 from proxy.relay.fetch.grants import FetchGrants
@@ -22,7 +23,6 @@ from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.fetch.sessions import ANSWER, FORWARD, SESSION_MASK, WAIT, FetchSessions, GatedFetch
 from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.record_locks import RecordLocks
 from proxy.wire.api_keys import FETCH, SHARE_FETCH

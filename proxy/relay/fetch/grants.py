@@ -3,7 +3,7 @@
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_grant import FetchGrant, small
+from proxy.quota.fetch.grant import FetchGrant, small
 from proxy.relay.exchange import Client
 from proxy.wire.views import RequestView
 

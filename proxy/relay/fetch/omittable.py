@@ -6,7 +6,7 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
-from proxy.relay.id_budget import IdBudget
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.wire.fetch.request import TOPIC_IDS_FROM, FetchRequest, PartitionKey
 from proxy.wire.reader import text
 from proxy.wire.views import RequestView

@@ -2,7 +2,7 @@
 
 from typing import Final, final
 
-from proxy.quota.fetch_plan import FetchItem
+from proxy.quota.fetch.plan import FetchItem
 from proxy.wire.fetch.request import NO_BOUND, FetchEntry, with_max_bytes
 from proxy.wire.fetch.rewrite import Watermarks
 

@@ -21,7 +21,7 @@ followers (FollowerFetchSession), as do the plans.
 from typing import Final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
+from proxy.quota.fetch.plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.partition import SessionPartition

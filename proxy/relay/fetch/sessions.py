@@ -15,8 +15,9 @@ import math
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchPlan
+from proxy.quota.fetch.plan import FetchPlan
 from proxy.quota.identity import Identity
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.consumer_session import ConsumerFetchSession
 from proxy.relay.fetch.follower_session import FollowerFetchSession
@@ -24,7 +25,6 @@ from proxy.relay.fetch.free_sessions import MAX_SESSIONS, FreeSession, FreeSessi
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.plan_turns import ConnectionTurns, PlanTurns
 from proxy.relay.fetch.session import FetchSession
-from proxy.relay.id_budget import IdBudget
 from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.edit import Edit, i32, replace
 from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH

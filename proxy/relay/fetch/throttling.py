@@ -3,7 +3,7 @@
 from typing import Final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.fetch.grant import FetchGrant
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
 

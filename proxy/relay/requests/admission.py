@@ -17,12 +17,12 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.verdict import Verdict
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.gate import FetchGate, WaitingFetch
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.modes import (
     CLOSING,

@@ -8,11 +8,11 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
+from proxy.relay.budgets.large_frames import LargeFrame, LargeFrames
 from proxy.relay.close_reasons import SLOW_REQUEST, RelayError
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
 from proxy.relay.intercepted import max_request_bytes
-from proxy.relay.large_frames import LargeFrame, LargeFrames
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.interception import Interception

@@ -6,8 +6,8 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.identity import Identity, client_key
+from proxy.relay.budgets.list_turns import LONGEST_SECONDS, ListTurn, ListTurns, work_seconds
 from proxy.relay.inflight import WAITING_APIS, InFlight
-from proxy.relay.list_turns import LONGEST_SECONDS, ListTurn, ListTurns, work_seconds
 
 
 @final

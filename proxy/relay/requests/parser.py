@@ -26,7 +26,8 @@ LARGE: Final = 8
 CHECKED_BYTES: Final = 64 << 10
 """A client's Produce request of more bytes is read to its end. Otherwise it could have millions of unknown
 tagged fields, two bytes each, and a broker makes an object of each: 50 MB of them exhaust a heap of 512 MB.
-One that is cut through is read in every version, for the hash codes of its topics (proxy.wire.keyed_arrays).
+One that is cut through is read in every version, for the hash codes of its topics
+(proxy.wire.keyed.keyed_arrays).
 """
 PROTECTED: Final = "a large Produce request writes to a topic of the proxy"
 

@@ -13,9 +13,9 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.rejection.rejections import RejectedItems
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import PRODUCE_REJECTED, UNKNOWN_TOPIC
 from proxy.relay.exchange import Exchange, local_exchange
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.requests.unnamed_topics import NO_TOPICS, TopicIds
 from proxy.wire.api_keys import PRODUCE

@@ -6,13 +6,14 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.list_turns import LIST_BYTES
+from proxy.relay.budgets.read_turns import FREE_FRAMES, LARGE_BYTES, PARTITIONS_SHIFT, PAUSE_SECONDS
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Client, Exchange, local_exchange
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
-from proxy.relay.list_turns import LIST_BYTES
 from proxy.relay.login.authentication import Authentication, check_before_login
 from proxy.relay.modes import (
     BUFFERING,
@@ -25,7 +26,6 @@ from proxy.relay.modes import (
     Mode,
 )
 from proxy.relay.output import RelayOutput
-from proxy.relay.read_turns import FREE_FRAMES, LARGE_BYTES, PARTITIONS_SHIFT, PAUSE_SECONDS
 from proxy.relay.requests.admission import RequestAdmission
 from proxy.relay.requests.buffer import RequestBuffer
 from proxy.relay.requests.first_wait import FirstWait
@@ -40,7 +40,7 @@ from proxy.wire.api_keys import METADATA, NO_LISTS, PRODUCE
 from proxy.wire.apis.api import Api, RequestHeader, read_request_header
 from proxy.wire.cursor import Cursor
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
-from proxy.wire.keyed_arrays import REQUESTS, SMALLEST_BYTES, UNCHECKED, check_keys
+from proxy.wire.keyed.keyed_arrays import REQUESTS, SMALLEST_BYTES, UNCHECKED, check_keys
 from proxy.wire.reader import Reader
 
 DONE_AT_ONCE: Final = 32

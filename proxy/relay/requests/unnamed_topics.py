@@ -15,8 +15,8 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import UNKNOWN_TOPIC, RelayError
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.requests.waiting_produce import WaitingProduce
 from proxy.wire.cursor import NO_ID
 from proxy.wire.topic_names import TopicNames

@@ -4,8 +4,8 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.verdict import Verdict
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.exchange import Exchange
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.wire.api_keys import SHARE_FETCH
 from proxy.wire.apis.throttle_times import announce

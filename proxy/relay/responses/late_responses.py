@@ -11,10 +11,10 @@ from typing import Final, final
 
 from mypy_extensions import i64 as native
 
+from proxy.relay.budgets.read_turns import FREE_FRAMES, ReadTurns
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
-from proxy.relay.read_turns import FREE_FRAMES, ReadTurns
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.api_keys import PRODUCE

@@ -5,12 +5,19 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.read_turns import (
+    FREE_FRAMES,
+    LARGE_BYTES,
+    PARTITIONS_SHIFT,
+    PAUSE_SECONDS,
+    ReadTurns,
+)
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange
 from proxy.relay.frame_buffer import FrameBuffer
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.modes import (
@@ -24,7 +31,6 @@ from proxy.relay.modes import (
 )
 from proxy.relay.output import RelayOutput
 from proxy.relay.produced_records import abandon_request
-from proxy.relay.read_turns import FREE_FRAMES, LARGE_BYTES, PARTITIONS_SHIFT, PAUSE_SECONDS, ReadTurns
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.cut_through import ResponseCutThrough
 from proxy.relay.responses.late_responses import LateResponses

@@ -11,13 +11,13 @@ from itertools import chain
 from prometheus_client.core import Metric
 
 from proxy.server.admin_port.sources import AdminSources
-from proxy.telemetry.metrics.certificates import certificate_families
-from proxy.telemetry.metrics.connections import admission_families
+from proxy.telemetry.metrics.families.certificates import certificate_families
+from proxy.telemetry.metrics.families.connections import admission_families
+from proxy.telemetry.metrics.families.rejections import rejection_families
+from proxy.telemetry.metrics.families.replication import replication_families
+from proxy.telemetry.metrics.families.sharing import sharing_families
 from proxy.telemetry.metrics.metrics import ProxyCollector
-from proxy.telemetry.metrics.rejections import rejection_families
-from proxy.telemetry.metrics.replication import replication_families
 from proxy.telemetry.metrics.series import NoteExcluded
-from proxy.telemetry.metrics.sharing import sharing_families
 
 
 def proxy_collector(sources: AdminSources) -> ProxyCollector:

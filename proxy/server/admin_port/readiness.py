@@ -10,7 +10,7 @@ from proxy.server.reload import Reload
 from proxy.telemetry.usage.reporter import UsageReporter
 
 if TYPE_CHECKING:
-    from proxy.store.kafka_topic import KafkaTopic
+    from proxy.store.quota_topic import QuotaTopic
 
 
 class Readiness:
@@ -21,7 +21,7 @@ class Readiness:
         *,
         gateways: Sequence[Gateway],
         cluster_ids: Callable[[], Mapping[str, str]],
-        topic: "KafkaTopic | None",
+        topic: "QuotaTopic | None",
         certificates: Certificates,
         reload: Reload,
         usage: UsageReporter | None,

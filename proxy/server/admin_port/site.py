@@ -11,7 +11,7 @@ from proxy.server.admin_port.http import admin_guard, serve_application
 from proxy.server.admin_port.metrics import proxy_collector
 from proxy.server.admin_port.sources import AdminSources
 from proxy.telemetry.http import AdminSite
-from proxy.telemetry.metrics.process import process_families
+from proxy.telemetry.metrics.families.process import process_families
 
 
 async def serve_site(

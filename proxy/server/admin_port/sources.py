@@ -19,7 +19,7 @@ from proxy.telemetry.quota_table import QuotaTable
 from proxy.telemetry.usage.reporter import UsageReporter
 
 if TYPE_CHECKING:
-    from proxy.store.kafka_topic import KafkaTopic
+    from proxy.store.quota_topic import QuotaTopic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class AdminSources:
     table: QuotaTable
     """The rows of the buckets and of replication."""
     replication: Callable[[], ReplicationState | None]
-    topic: "KafkaTopic | None"
+    topic: "QuotaTopic | None"
     usage: UsageReporter | None
     sharing: LimitSharing | None
     certificates: Certificates

@@ -8,10 +8,10 @@ stays bounded. The broker is connected when there is something to send to it.
 import asyncio
 from typing import Final, Generic, TypeVar, cast, final
 
+from proxy.relay.budgets.read_turns import PAUSE_SECONDS
 from proxy.relay.close_reasons import CLIENT_CLOSED, DRAINED, BrokerUnreachable, RelayError
 from proxy.relay.exchange import Exchange
 from proxy.relay.output import RelayOutput
-from proxy.relay.read_turns import PAUSE_SECONDS
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker.question import BrokerQuestion
 from proxy.server.connection.broker.side import BrokerSide

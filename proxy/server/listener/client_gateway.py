@@ -15,7 +15,8 @@ from proxy.quota.usage import UsageLedger
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.settings import RelaySettings
 from proxy.security.broker_hosts import BrokerHosts
-from proxy.server.listener.broker_threads import BrokerThreads
+from proxy.server.listener.brokers.broker_threads import BrokerThreads
+from proxy.server.listener.brokers.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.client_identification import login_of
 from proxy.server.listener.discovery import ClusterDiscovery
 from proxy.server.listener.gateway import Gateway
@@ -24,7 +25,6 @@ from proxy.server.listener.local_responses import LocalResponses
 from proxy.server.listener.ports.broker_ports import BrokerPorts, bind
 from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.server.listener.ports.sni_hosts import SniHosts
-from proxy.server.listener.quota_cluster_feed import QuotaClusterFeed
 from proxy.server.listener.relays import ClientRelays
 from proxy.server.listener.serving import Serving, TransportSecurity, serving, transport_security
 from proxy.server.listener.traffic_watch import UnidentifiedLogins

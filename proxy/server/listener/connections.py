@@ -12,10 +12,10 @@ from proxy.server.connection.connection import Connection
 from proxy.server.listener.accept.acceptor import Room
 from proxy.server.listener.accept.admission import Admission
 from proxy.server.listener.accept.tls_opener import TLS_HANDSHAKE_FAILED
-from proxy.server.listener.bootstrap_router import BootstrapRouter
+from proxy.server.listener.brokers.bootstrap_router import BootstrapRouter
+from proxy.server.listener.brokers.dialer import BrokerDialer
 from proxy.server.listener.client_identification import ClientIdentification, NotServed
 from proxy.server.listener.closed_connections import ClosedConnections
-from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.local_responses import LocalResponses
 from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.server.listener.relays import Relays

@@ -5,10 +5,10 @@ from typing import NamedTuple
 from proxy.admin.dispatch import AdminApis
 from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
+from proxy.relay.budgets.large_frames import LargeFrames
+from proxy.relay.budgets.list_turns import ListTurns
+from proxy.relay.budgets.read_turns import ReadTurns
 from proxy.relay.inflight import InFlightRoom
-from proxy.relay.large_frames import LargeFrames
-from proxy.relay.list_turns import ListTurns
-from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.accept.admission import Admission
 from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.tasks import Tasks

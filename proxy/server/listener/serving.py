@@ -15,14 +15,14 @@ from proxy.security.broker_hosts import BrokerHosts
 from proxy.security.tls import TlsFiles, server_tls
 from proxy.server.listener.accept.admission import Admission
 from proxy.server.listener.accept.proxy_headers import ProxyHeaders
-from proxy.server.listener.bootstrap_router import BootstrapRouter
+from proxy.server.listener.brokers.bootstrap_router import BootstrapRouter
+from proxy.server.listener.brokers.dialer import BrokerDialer
+from proxy.server.listener.brokers.rejected_addresses import RejectedAddresses
 from proxy.server.listener.client_identification import ClientIdentification
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.connections import ListenerConnections
-from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.local_responses import LocalResponses
 from proxy.server.listener.ports.broker_ports import BrokerPorts, listen
-from proxy.server.listener.rejected_addresses import RejectedAddresses
 from proxy.server.listener.relays import Relays
 from proxy.server.listener.sockets import ListeningSockets
 from proxy.tasks import Tasks

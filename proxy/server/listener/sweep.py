@@ -5,10 +5,10 @@ from typing import Final
 
 from proxy.config.settings import ConnectionLimits
 from proxy.relay.close_reasons import CLIENT_CLOSED, HANDSHAKE_TIMEOUT, IDLE
+from proxy.server.listener.brokers.rejected_addresses import RejectedAddresses
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.connections import ListenerConnections
 from proxy.server.listener.ports.broker_ports import BrokerPorts
-from proxy.server.listener.rejected_addresses import RejectedAddresses
 from proxy.server.listener.traffic_watch import TrafficWatch
 from proxy.tasks import every
 

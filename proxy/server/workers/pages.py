@@ -12,7 +12,7 @@ import msgspec
 from proxy.server.admin_port.metrics import proxy_collector
 from proxy.server.admin_port.sources import AdminSources
 from proxy.server.workers.channel import METRICS
-from proxy.telemetry.metrics.process import process_families
+from proxy.telemetry.metrics.families.process import process_families
 from proxy.telemetry.metrics.summed import packed
 from proxy.telemetry.slices import Slices
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from proxy.quota.sharing.reports import Report
 from proxy.server.workers.channel import Record
-from proxy.store.records import Unreadable
-from proxy.store.share_records import decode_report, encode_report
+from proxy.store.quota_records import Unreadable
+from proxy.store.sharing.share_records import decode_report, encode_report
 from proxy.store.skipped_records import SkippedRecords
 
 AT_ONCE: Final = 100

@@ -8,17 +8,17 @@ from prometheus_client.registry import Collector
 
 import proxy
 from proxy.quota.measure.bucket_state import BucketState
-from proxy.telemetry.metrics.configuration import StoreState, configuration_families
-from proxy.telemetry.metrics.connections import connection_steps
+from proxy.telemetry.metrics.families.configuration import StoreState, configuration_families
+from proxy.telemetry.metrics.families.connections import connection_steps
+from proxy.telemetry.metrics.families.latencies import latency_steps
+from proxy.telemetry.metrics.families.partitions import partition_steps
+from proxy.telemetry.metrics.families.quota_usage import quota_usage_steps
+from proxy.telemetry.metrics.families.quotas import quota_steps
+from proxy.telemetry.metrics.families.requests import request_families
+from proxy.telemetry.metrics.families.usage_events import usage_families
 from proxy.telemetry.metrics.large_families import LargeFamilies
-from proxy.telemetry.metrics.latencies import latency_steps
 from proxy.telemetry.metrics.listeners import MeteredListener
-from proxy.telemetry.metrics.partitions import partition_steps
-from proxy.telemetry.metrics.quota_usage import quota_usage_steps
-from proxy.telemetry.metrics.quotas import quota_steps
-from proxy.telemetry.metrics.requests import request_families
 from proxy.telemetry.metrics.series import PREFIX, LargestCounters, NoteExcluded, Series, add, freed_steps
-from proxy.telemetry.metrics.usage_events import usage_families
 from proxy.telemetry.usage.sink import Sink
 
 AT_A_TIME: Final = 50

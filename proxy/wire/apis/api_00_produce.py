@@ -14,9 +14,9 @@ from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis.api import Api
 from proxy.wire.errors import Malformed
-from proxy.wire.keyed_arrays import UNCHECKED
-from proxy.wire.producer_batch import BATCH_HEAD_BYTES
+from proxy.wire.keyed.keyed_arrays import UNCHECKED
 from proxy.wire.reader import Reader
+from proxy.wire.records.producer_batch import BATCH_HEAD_BYTES
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, read_usual_records, walk
 

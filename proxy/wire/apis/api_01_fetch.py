@@ -13,11 +13,11 @@ from mypy_extensions import mypyc_attr
 from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
 from proxy.wire.api_keys import FETCH
 from proxy.wire.apis.api import Api
-from proxy.wire.batches import read_whole_batches
 from proxy.wire.edit import Edit, i32, uvarint
 from proxy.wire.fetch.request import TOPIC_IDS_FROM
 from proxy.wire.fetch.rewrite import FetchRewrite, Watermarks
 from proxy.wire.reader import Reader
+from proxy.wire.records.batches import read_whole_batches
 from proxy.wire.views import RequestView, ResponseView, View
 from proxy.wire.walk import Partitioned, read_usual_records, topic_name, walk
 

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from proxy.quota.kinds import load_kinds
-from proxy.store.records import decode, encode
+from proxy.store.quota_records import decode, encode
 from proxy.telemetry.console import CHANGE, ConsoleRequest
 from tests.fuzz.harness import Target
 from tests.support.server.consoles import PRODUCER, RATE, ConsoleKit

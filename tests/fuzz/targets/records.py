@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from proxy.cli.quotas.audit_log import parse
+from proxy.cli.quotas.cluster.audit_log import parse
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import DEFAULT, QuotaEntity
@@ -16,8 +16,8 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.config_keys import LEADER_THROTTLED_REPLICAS
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.store.quota_records import Place, Setting, Unreadable, decode, encode
 from proxy.store.quota_store import FileQuotas, QuotaStore
-from proxy.store.records import Place, Setting, Unreadable, decode, encode
 from tests.fuzz.harness import Data, Target, part
 
 NOW_MS: Final = 1_767_225_600_000

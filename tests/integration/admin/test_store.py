@@ -13,12 +13,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from kio.schema.errors import ErrorCode
 from msgspec.structs import replace
 
-from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.kafka.broker_properties import INTERNAL
 from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits.config_keys import LEADER_THROTTLED_REPLICAS
 from proxy.quota.limits.resources import TOPIC, ConfigResource
-from proxy.store.records import Place, Setting, encode
+from proxy.store.quota_records import Place, Setting, encode
 from tests.support.kafka.admin_requests import alter, describe
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import describe_topic, leaders, make_topic
@@ -296,7 +296,7 @@ async def test_no_store(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
     assert rejected.error_code == ErrorCode.policy_violation
     assert "quotas.store: none" in rejected.error_message
     assert shown(proxy) == quotas_of(alice={RATE: 100})
-    assert not proxy.log_lines("kafka_topic")
+    assert not proxy.log_lines("quota_topic")
 
 
 def test_a_changed_file_is_in_force_with_connections_and_history_kept(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.demo.broker_probe import live_brokers
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.kafka.broker_probe import live_brokers
 from tests.support.kafka.clients import Confluent, poll_all
 from tests.support.kafka.load import Load
 from tests.support.kafka.raw_client import RawClient

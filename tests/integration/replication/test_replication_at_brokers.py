@@ -5,8 +5,8 @@ import uuid
 import pytest
 from confluent_kafka.admin import ResourceType
 
-from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.kafka.broker_properties import INTERNAL
 from tests.support.kafka.replication_throttles import LISTS, RATES, configs, set_configs
 from tests.support.kafka.topics import drop_topic, make_topic
 from tests.support.process.proxy_process import HOST, ProxyRunner

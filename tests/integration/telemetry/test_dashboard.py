@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from proxy.demo.broker_properties import INTERNAL
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.kafka.broker_properties import INTERNAL
 from tests.support.kafka.raw_client import RawClient
 from tests.support.kafka.topics import make_topic
 from tests.support.messages.mutations import create_topics

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from proxy.demo import kafka_distribution, prepare
-from proxy.demo.broker_probe import live_brokers
-from proxy.demo.broker_properties import INTERNAL
+from proxy.demo import prepare
 from proxy.demo.embedded_kafka import BrokerFailed, EmbeddedKafka
-from proxy.demo.kafka_tools import CLASSES, KafkaToolFailed, class_of
+from proxy.demo.kafka import jars
+from proxy.demo.kafka.broker_probe import live_brokers
+from proxy.demo.kafka.broker_properties import INTERNAL
+from proxy.demo.kafka.tools import CLASSES, KafkaToolFailed, class_of
 from proxy.demo.ports import free_ports
 from proxy.demo.run_folder import remove_abandoned
 from tests.support.waiting import wait_until
@@ -181,7 +182,7 @@ def test_nothing_outlives_ctrl_c(owner: subprocess.Popen[str]) -> None:
 @pytest.mark.parametrize("version", ["4.3.1", "3.9.1"])
 def test_every_tool_is_in_the_jars(version: str) -> None:
     entries: set[str] = set()
-    for jar in kafka_distribution.ensure(version).folder.glob("kafka*.jar"):
+    for jar in jars.ensure(version).folder.glob("kafka*.jar"):
         with zipfile.ZipFile(jar) as content:
             entries.update(content.namelist())
     missing = {
@@ -196,7 +197,7 @@ def test_a_trial_run_makes_an_archive_that_brokers_start_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same broker has settings: a start takes long."""
-    distribution = kafka_distribution.ensure()
+    distribution = jars.ensure()
     copy = tmp_path / "kafka-quota-proxy" / distribution.folder.name
     copy.mkdir(parents=True)
     for jar in distribution.folder.glob("*.jar"):
@@ -204,7 +205,7 @@ def test_a_trial_run_makes_an_archive_that_brokers_start_with(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     prepare.main([])
-    archive = kafka_distribution.ensure().class_archive
+    archive = jars.ensure().class_archive
     assert archive.parent == copy
     client, advertised = free_ports(2)
     with EmbeddedKafka(

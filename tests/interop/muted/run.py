@@ -24,10 +24,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from proxy.demo import kafka_distribution
 from proxy.demo.children import Children
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from proxy.demo.kafka_tools import JVM_FLAGS
+from proxy.demo.kafka import jars
+from proxy.demo.kafka.tools import JVM_FLAGS
 from proxy.demo.ports import free_port_range
 from tests.interop.muted.client import LIBRARIES, SMALL_BYTES, number_of, value
 from tests.support.kafka.admin_requests import alter
@@ -103,7 +103,7 @@ class Case:
         if self.library == JAVA:
             flags = (*JVM_FLAGS, "-Xmx96m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
             source = str(HERE / "MutedClient.java")
-            return kafka_distribution.ensure().command(source, *given, jvm_flags=flags)
+            return jars.ensure().command(source, *given, jvm_flags=flags)
         return [sys.executable, "-m", "tests.interop.muted.client", self.library, *given]
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.budgets.list_turns import LIST_BYTES, LONGEST_SECONDS, ListTurns, work_seconds
 from proxy.relay.counters.traffic import Traffic
-from proxy.relay.list_turns import LIST_BYTES, LONGEST_SECONDS, ListTurns, work_seconds
 from proxy.wire.api_keys import (
     CREATE_TOPICS,
     FETCH,

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from struct import pack
 
 from proxy.quota.limits.resources import Resources
+from proxy.relay.budgets.read_turns import FRAMES, FREE_FRAMES, LARGE_BYTES, PAUSE_SECONDS, ReadTurns
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.inflight import FREE_IN_FLIGHT, MAX_IN_FLIGHT, SHARED_IN_FLIGHT, InFlightRoom
-from proxy.relay.read_turns import FRAMES, FREE_FRAMES, LARGE_BYTES, PAUSE_SECONDS, ReadTurns
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
     TOPIC,

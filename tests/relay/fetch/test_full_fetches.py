@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
+from proxy.quota.fetch.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.measure.fetch_queue import FetchQueue
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR

@@ -1,8 +1,8 @@
 """Requests that the proxy answers itself: no broker hears of them, and their responses take their turn."""
 
+from proxy.relay.budgets.read_turns import PAUSE_SECONDS
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.intercepted import MAX_ALTER_QUOTAS_BYTES, MAX_DESCRIBE_BYTES
-from proxy.relay.read_turns import PAUSE_SECONDS
 from proxy.relay.requests.requests import DONE_AT_ONCE, UNSUPPORTED_WEIGHT
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from proxy.wire.api_keys import DESCRIBE_CLIENT_QUOTAS

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from proxy.relay.id_budget import IDS_AT_MOST
+from proxy.relay.budgets.id_budget import IDS_AT_MOST
 from proxy.relay.requests.unnamed_topics import NAMES_SECONDS
 from tests.support.stories.playbook import START
 from tests.support.stories.unnamed_topics import COLD, IDS, UNKNOWN, Names, read, request, told

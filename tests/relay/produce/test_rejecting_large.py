@@ -16,9 +16,9 @@ from proxy.quota.limits.config_keys import (
 )
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
+from proxy.relay.budgets.large_frames import RETRY_SECONDS, LargeFrames
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, SLOW_REQUEST
 from proxy.relay.counters.traffic import Traffic
-from proxy.relay.large_frames import RETRY_SECONDS, LargeFrames
 from proxy.relay.requests.buffer import LARGE_FRAME_SECONDS
 from proxy.wire.apis.api_00_produce import MAX_READ
 from tests.relay.produce.test_rejecting import COLD, HOT, over, request, response, told

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from proxy.demo.broker_properties import LISTENERS
 from proxy.demo.embedded_kafka import EmbeddedKafka
+from proxy.demo.kafka.broker_properties import LISTENERS
 from tests.support.kafka.raw_client import HOST
 
 

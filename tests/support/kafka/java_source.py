@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from proxy.demo import java
-from proxy.demo.kafka_distribution import KafkaDistribution
-from proxy.demo.kafka_tools import JVM_FLAGS
+from proxy.demo.kafka import java
+from proxy.demo.kafka.jars import KafkaDistribution
+from proxy.demo.kafka.tools import JVM_FLAGS
 
 SECONDS: Final = 120.0
 _FOLDER: Final = Path(__file__).with_name("java")

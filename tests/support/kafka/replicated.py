@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from proxy.demo.broker_properties import INTERNAL
+from proxy.demo.kafka.broker_properties import INTERNAL
 from proxy.demo.ports import free_port_range
 from tests.support.kafka.tool_server import ServedKafka
 from tests.support.kafka.topics import describe_topic

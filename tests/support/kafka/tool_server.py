@@ -10,10 +10,10 @@ from typing import IO, Any, Final
 
 import pytest
 
-from proxy.demo import kafka_distribution
 from proxy.demo.children import Children, reap
 from proxy.demo.embedded_kafka import EmbeddedKafka
-from proxy.demo.kafka_tools import KafkaToolFailed, class_of
+from proxy.demo.kafka import jars
+from proxy.demo.kafka.tools import KafkaToolFailed, class_of
 from tests.support.kafka.java_source import SECONDS, compiled, compiles, java_command
 
 _COUNT: Final = struct.Struct(">i")
@@ -47,7 +47,7 @@ class ToolServer:
         self, name: str, arguments: Sequence[str], given: str
     ) -> subprocess.CompletedProcess[str]:
         """Run java/NAME.java to its end."""
-        folder = compiled(name, kafka_distribution.ensure(self._version))
+        folder = compiled(name, jars.ensure(self._version))
         with self._busy:
             return self._run(str(folder), name, arguments, given, SECONDS)
 
@@ -68,7 +68,7 @@ class ToolServer:
 
     def _jvm(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
-            command = java_command("ToolServer", kafka_distribution.ensure(self._version))
+            command = java_command("ToolServer", jars.ensure(self._version))
             self._process = self._children.spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return self._process
 
@@ -124,7 +124,7 @@ def run_java(name: str, *arguments: str, given: str = "") -> list[str]:
     """
     if not compiles():
         pytest.skip("this Java cannot compile: a JDK is needed")
-    done = tool_server(kafka_distribution.DEFAULT_VERSION).run_program(name, arguments, given)
+    done = tool_server(jars.DEFAULT_VERSION).run_program(name, arguments, given)
     assert done.returncode == 0, f"{name} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout.splitlines()
 

@@ -36,8 +36,8 @@ def _import() -> None:
         import proxy.cli.serve
         import proxy.server.admin_port.site
         import proxy.server.app
-        import proxy.store.kafka_topic
-        import proxy.store.shares_topic  # noqa: F401
+        import proxy.store.quota_topic
+        import proxy.store.sharing.shares_topic  # noqa: F401
 
 
 class _Server:

@@ -6,8 +6,8 @@ from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import ConfigResource
 from proxy.store.layers import ClientLayer, ConfigLayer
+from proxy.store.quota_records import Place, Setting
 from proxy.store.quota_store import FileQuotas, QuotaStore
-from proxy.store.records import Place, Setting
 from tests.support.quotas.config_rules import CONFIG_RULES
 
 Configs = Mapping[ConfigResource, Mapping[str, str]]

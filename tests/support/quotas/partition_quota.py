@@ -3,7 +3,7 @@
 from typing import Final, Unpack
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.kind import KIND, TopicPartitionBytes
 from proxy.quota.limits.config_keys import (

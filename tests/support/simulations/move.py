@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.kind import Replication
 from proxy.quota.limits.enforcement import PACE

@@ -8,7 +8,7 @@
    and if any may, the first of them goes before all others.
 """
 
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.division import PIECE_BYTES
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget

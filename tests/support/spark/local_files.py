@@ -19,7 +19,7 @@ from zipfile import ZipFile
 
 import pyspark
 
-from proxy.demo import java
+from proxy.demo.kafka import java
 from tests.support.kafka.java_source import CLASSES, compiled_source, compiles
 
 _SOURCE: Final = Path(__file__).with_name("LocalFiles.java")

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from proxy.quota.consumer_plan import ConsumerPlan
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_plan import FetchItem, FetchPlan
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
+from proxy.quota.fetch.consumer_plan import ConsumerPlan
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan, SessionState
+from proxy.quota.fetch.plan import FetchItem, FetchPlan
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota

@@ -16,12 +16,12 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.enforcement import PACE
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from proxy.relay.budgets.large_frames import LargeFrames
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.intercepted import Intercepted
-from proxy.relay.large_frames import LargeFrames
 from proxy.relay.relay import Relay
 from proxy.relay.settings import NO_INTERCEPTED_APIS, RelaySettings
 from proxy.wire.addresses import Address, Addresses

@@ -7,11 +7,11 @@ from typing import Any, Final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.fetch.consumer_session import ConsumerFetchSession
 from proxy.relay.fetch.follower_session import FollowerFetchSession
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.session import FetchSession
-from proxy.relay.id_budget import IdBudget
 from proxy.wire.edit import i32
 from proxy.wire.fetch.request import FetchEntry, FetchRequest, write_topics
 from proxy.wire.fetch.rewrite import FetchRewrite

@@ -12,14 +12,14 @@ from proxy.admin.yielder import STEPS
 from proxy.quota.kinds.topic_partition_bytes.buckets import PARTITIONS_AT_MOST
 from proxy.quota.measure.buckets import BUCKETS_AT_MOST, NAME_BYTES_AT_MOST
 from proxy.quota.usage import MAX_CLIENTS, MAX_TALLIES
+from proxy.relay.budgets.id_budget import IDS_AT_MOST
+from proxy.relay.budgets.read_turns import FRAMES, FREE_FRAMES
 from proxy.relay.fetch.gate import LONGEST_WAIT_SECONDS
 from proxy.relay.fetch.plan_turns import PAUSE_SECONDS_PER_PARTITION
 from proxy.relay.fetch.sessions import MAX_PARTITIONS
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
-from proxy.relay.id_budget import IDS_AT_MOST
 from proxy.relay.inflight import FREE_IN_FLIGHT, MAX_IN_FLIGHT, SHARED_IN_FLIGHT
 from proxy.relay.intercepted import MAX_DESCRIBE_BYTES
-from proxy.relay.read_turns import FRAMES, FREE_FRAMES
 from proxy.relay.requests.buffer import LARGE_FRAME_SECONDS
 from proxy.relay.requests.requests import DONE_AT_ONCE, UNSUPPORTED_WEIGHT
 from proxy.relay.responses.responses import STREAM_BYTES

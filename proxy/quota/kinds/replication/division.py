@@ -6,7 +6,7 @@ may start, the first of them goes before all others, so that they cannot starve 
 
 from typing import Final, cast, final
 
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.fetch.follower_plan import FollowerPlan
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget
 from proxy.quota.kinds.replication.grants import Grants
 from proxy.quota.kinds.replication.replica import Replica

@@ -2,7 +2,7 @@
 
 from typing import Final, cast, final
 
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import Throttle
 from proxy.wire.views import Item

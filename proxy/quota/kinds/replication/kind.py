@@ -28,7 +28,7 @@ sync wait for one fetch at most.
 from typing import Final, cast, final
 
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.division import Division
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget

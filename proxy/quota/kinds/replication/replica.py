@@ -2,7 +2,7 @@
 
 from typing import Final, final
 
-from proxy.quota.follower_plan import FollowerItem, ItemState, SessionState
+from proxy.quota.fetch.follower_plan import FollowerItem, ItemState, SessionState
 from proxy.quota.kinds.replication.throttle import Throttle
 from proxy.wire.fetch.rewrite import UNKNOWN
 

@@ -10,7 +10,7 @@ the others of the queue get none, either, so a plan looks only at the first.
 from collections import OrderedDict
 from typing import Final, final
 
-from proxy.quota.follower_plan import FollowerItem
+from proxy.quota.fetch.follower_plan import FollowerItem
 from proxy.quota.kinds.replication.replica import FollowerSession, Replica
 from proxy.quota.kinds.replication.throttle import Throttle
 

@@ -13,7 +13,7 @@ response to a consumer's Fetch and to ShareFetch. The actions of a topic:
     throttle   The client waits for the partition with the longest wait. Client quotas apply too: the longest
                wait of all counts. A consumer's fetch is forwarded only when the partitions of which the
                connection has lately got records have tokens for it, and its max_bytes is bounded. A response
-               with records of other partitions that have none is withheld (proxy.quota.fetch_grant).
+               with records of other partitions that have none is withheld (proxy.quota.fetch.grant).
     reject     Partitions of Produce requests that are over their limit are rejected with a retriable error;
                the rest of the request is forwarded. The client does not wait.
     omit       Partitions that are over their limit are omitted from consumers' fetches. The client does not
@@ -27,8 +27,8 @@ from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-from proxy.quota.consumer_plan import ConsumerPlan
-from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.fetch.consumer_plan import ConsumerPlan
+from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.advance_buckets import AdvanceBuckets
 from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets

@@ -6,7 +6,7 @@ a fetch gets as many of its bytes as there are tokens for.
 
 from typing import Final, final
 
-from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
+from proxy.quota.fetch.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes.buckets import PartitionBuckets
 from proxy.quota.limits.config_keys import OMIT

@@ -11,8 +11,8 @@ from proxy.admin.messages.client_quotas import BACK_TO_FILE, EXPIRES_AT_MS
 from proxy.admin.messages.fields import MAX_CHANGES
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.relay.intercepted import Intercepted
+from proxy.store.quota_records import Place
 from proxy.store.quota_store import StoreUnavailable
-from proxy.store.records import Place
 from proxy.wire.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from tests.support.admin.client_quotas_kit import ADMIN, KEYS, RATE, ClientQuotasKit, Ops, Parts
 from tests.support.admin.rights import FixedRights, UnknownRights

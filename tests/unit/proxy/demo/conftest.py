@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.demo import maven
-from proxy.demo.maven import FetchFailed, Jar
+from proxy.demo.kafka import maven
+from proxy.demo.kafka.maven import FetchFailed, Jar
 
 _SCRIPT = r"""#!/bin/sh
 here=$(dirname "$0")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proxy.demo.embedded_kafka import BrokerFailed, EmbeddedKafka
-from proxy.demo.java import JavaMissing
+from proxy.demo.kafka.java import JavaMissing
 from tests.unit.proxy.demo.conftest import FakeJava
 
 

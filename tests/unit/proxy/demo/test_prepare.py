@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.demo import class_archive, kafka_distribution, prepare
-from proxy.demo.kafka_distribution import KafkaDistribution
+from proxy.demo import class_archive, prepare
+from proxy.demo.kafka import jars
+from proxy.demo.kafka.jars import KafkaDistribution
 from tests.unit.proxy.demo.conftest import FakeJava
 
 
@@ -33,7 +34,7 @@ def test_each_version_gets_an_archive_once(fake_java: FakeJava, monkeypatch: pyt
 
 def test_fetching_runs_no_broker(fake_java: FakeJava) -> None:
     """Whoever needs only the jars must not pay for a broker's start, nor import what runs one."""
-    imports = "import sys, proxy.demo.kafka_distribution; print('proxy.demo.embedded_kafka' in sys.modules)"
+    imports = "import sys, proxy.demo.kafka.jars; print('proxy.demo.embedded_kafka' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", imports], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
@@ -46,7 +47,7 @@ def test_a_second_process_waits_and_uses_what_the_first_fetched(fake_java: FakeJ
         second = subprocess.Popen(ensure, stderr=subprocess.PIPE, text=True)
         assert second.stderr is not None
         assert "Apache Kafka" in second.stderr.readline()
-        text = (kafka_distribution.LISTS / "kafka-4.3.1.txt").read_bytes()
+        text = (jars.LISTS / "kafka-4.3.1.txt").read_bytes()
         first = cache / f"kafka-4.3.1-{hashlib.sha256(text).hexdigest()[:8]}"
         first.mkdir()
         (first / "classes-17.0.99.jsa").touch()

@@ -1,8 +1,8 @@
 import pytest
 
-from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.fetch.consumer_plan import ConsumerItem, ConsumerPlan
+from proxy.quota.fetch.follower_plan import FollowerPlan
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.enforcement import ENFORCE, OBSERVE
 from proxy.quota.limits.limits import Limits

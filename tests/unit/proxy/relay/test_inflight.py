@@ -1,6 +1,7 @@
 import pytest
 
 from proxy.quota.engine import QuotaEngine
+from proxy.relay.budgets.list_turns import ListTurns, work_seconds
 from proxy.relay.counters.traffic import Bytes, Traffic
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import (
@@ -12,7 +13,6 @@ from proxy.relay.inflight import (
     InFlight,
     InFlightRoom,
 )
-from proxy.relay.list_turns import ListTurns, work_seconds
 from proxy.relay.output import RelayOutput
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.errors import Malformed

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proxy.relay.read_turns import FRAMES, FREE_FRAMES
+from proxy.relay.budgets.read_turns import FRAMES, FREE_FRAMES
 from proxy.security.settings import Tls
 from proxy.security.tls import server_tls
 from proxy.security.tls_reader import (

@@ -25,9 +25,10 @@ from proxy.server import limit_sharing
 from proxy.server.limit_sharing import LimitSharing
 from proxy.server.workers.channel import Record
 from proxy.server.workers.worker_shares_log import WorkerSharesLog
-from proxy.store import consumers, shares_topic
-from proxy.store.share_records import decode_report, encode_report
-from proxy.store.shares_topic import SharesTopic
+from proxy.store import consumers
+from proxy.store.sharing import shares_topic
+from proxy.store.sharing.share_records import decode_report, encode_report
+from proxy.store.sharing.shares_topic import SharesTopic
 from proxy.tasks import Tasks
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.wire.api_keys import PRODUCE

@@ -11,8 +11,8 @@ from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.topic_limits import topic_limit
 from proxy.store.from_settings import load_configuration
+from proxy.store.quota_records import Place, Setting
 from proxy.store.quota_store import QuotaStore
-from proxy.store.records import Place, Setting
 from tests.support.process.settings import KINDS, SMALLEST, configuration, rejected_key, rejection
 
 CONFIG = Path(__file__).parents[4] / "config"

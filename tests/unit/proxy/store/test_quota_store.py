@@ -11,8 +11,8 @@ from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.limits.enforcement import UNLIMITED, EnforcementSettings, RateAlgorithm
 from proxy.quota.limits.limits import Limits
 from proxy.store.layers import SLICE, Temporary
+from proxy.store.quota_records import Place, Setting
 from proxy.store.quota_store import ClientQuotaAlteration, QuotaStore, StoreOff
-from proxy.store.records import Place, Setting
 from tests.support.quotas.memory_store import Wall, file_of, memory_store
 
 ALICE = QuotaEntity("alice", None)

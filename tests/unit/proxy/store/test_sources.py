@@ -8,8 +8,8 @@ from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import LEADER_THROTTLED_REPLICAS as THROTTLED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.store.quota_records import Place, Setting, Unreadable
 from proxy.store.quota_store import ClientQuotaAlteration, ConfigChange, Conflict, QuotaStore, StoreOff
-from proxy.store.records import Place, Setting, Unreadable
 from tests.support.quotas.config_rules import too_much
 from tests.support.quotas.memory_store import MemoryLog, Wall, file_of, memory_store
 

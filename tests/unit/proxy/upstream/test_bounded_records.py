@@ -12,8 +12,8 @@ from aiokafka.codec import lz4_encode, snappy_encode, zstd_encode
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from proxy.store.records import Unreadable, decode
-from proxy.store.share_records import decode_report
+from proxy.store.quota_records import Unreadable, decode
+from proxy.store.sharing.share_records import decode_report
 from proxy.upstream.bounded_records import MAX_BATCH_BYTES, BoundedRecords
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.kafka_clients import kafka_consumer, kafka_producer

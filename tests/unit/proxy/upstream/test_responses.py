@@ -10,8 +10,8 @@ from kio.schema.types import BrokerId
 
 from proxy.upstream.responses import read_response, shape_of
 from proxy.wire.edit import i32
+from proxy.wire.keyed.shape import check_shape
 from proxy.wire.reader import Reader
-from proxy.wire.shape import check_shape
 from tests.support.messages.kio_messages import encode, response_frame, response_type, versions
 from tests.support.messages.random_messages import sample
 

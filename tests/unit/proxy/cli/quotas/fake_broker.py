@@ -28,7 +28,7 @@ from kio.static.primitive import f64, i16, i32, i32Timedelta
 from kio.static.protocol import ResponsePayload
 
 from proxy.admin.messages.config_resources import LAYERS
-from proxy.cli.quotas.client import LASTING, OF_FILE
+from proxy.cli.quotas.cluster.client import LASTING, OF_FILE
 from proxy.cli.quotas.entity import Entity, Quotas, make_entity
 from proxy.store.layer_report import ConfigReport, encode_report
 from proxy.wire.api_keys import API_VERSIONS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, METADATA

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from proxy.cli.quotas.log_command import HEAD, to_json, to_row
-from tests.unit.proxy.cli.quotas.test_audit_log import ENTRY
+from tests.unit.proxy.cli.quotas.cluster.test_audit_log import ENTRY
 
 
 def test_row_has_the_fields_of_the_entry() -> None:

@@ -7,9 +7,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from proxy.cli.quotas.changes import EntityAlteration
-from proxy.cli.quotas.client import QuotaClient
-from proxy.cli.quotas.config_client import ConfigClient
-from proxy.cli.quotas.retries import RejectedAlteration
+from proxy.cli.quotas.cluster.client import QuotaClient
+from proxy.cli.quotas.cluster.config_client import ConfigClient
+from proxy.cli.quotas.cluster.retries import RejectedAlteration
 from proxy.cli.quotas.sending import send
 from proxy.security.access import PLAINTEXT
 from proxy.upstream.cluster_access import ClusterAccess

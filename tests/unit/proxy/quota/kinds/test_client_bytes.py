@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds.client_bytes import KIND, ClientBytes
 from proxy.quota.limits.enforcement import PACE, WINDOW

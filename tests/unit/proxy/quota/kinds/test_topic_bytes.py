@@ -2,9 +2,9 @@
 
 import pytest
 
-from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.engines import ALL_BROKERS, QuotaEngines
+from proxy.quota.fetch.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.identity import ANONYMOUS, Identity
 from proxy.quota.kinds import topic_bytes, topic_partition_bytes
 from proxy.quota.limits.config_keys import (

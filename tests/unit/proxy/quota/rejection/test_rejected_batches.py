@@ -8,7 +8,7 @@ from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.rejection import rejected_batches
 from proxy.quota.rejection.rejected_batches import IDEMPOTENT_SECONDS, OTHERS_SECONDS, RejectedBatches
 from proxy.wire.cursor import NO_ID
-from proxy.wire.producer_batch import NO_PRODUCER_ID, ProducerBatch
+from proxy.wire.records.producer_batch import NO_PRODUCER_ID, ProducerBatch
 from proxy.wire.views import Item
 
 WHO = Identity("u", "c", "127.0.0.1")

@@ -16,7 +16,7 @@ from proxy.quota.sharing.sharing import (
     Sharing,
 )
 from proxy.quota.sharing.waterfill import RESERVE
-from proxy.store.share_records import encode_report
+from proxy.store.sharing.share_records import encode_report
 
 KEY = "producer_byte_rate 1 user"
 

@@ -1,6 +1,6 @@
 """ConsumerFetchSession: what is special about a consumer's session."""
 
-from proxy.quota.consumer_plan import ConsumerItem
+from proxy.quota.fetch.consumer_plan import ConsumerItem
 from proxy.quota.measure.fetch_queue import FetchQueue
 from tests.support.stories.fetching import COLD, HOT
 from tests.support.stories.session_side import Side, entry, incremental, told

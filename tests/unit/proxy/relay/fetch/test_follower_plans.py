@@ -1,5 +1,5 @@
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan, SessionState
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan, SessionState
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota

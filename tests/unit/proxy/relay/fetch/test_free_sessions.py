@@ -7,9 +7,9 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.fetch.free_sessions import MAX_SESSIONS, FreeSession, FreeSessions
 from proxy.relay.fetch.omittable import OmittablePartitions
-from proxy.relay.id_budget import IdBudget
 from proxy.wire.api_keys import FETCH
 from proxy.wire.errors import Malformed
 from proxy.wire.fetch.request import NO_SESSION

@@ -3,11 +3,11 @@
 from kio.schema.errors import ErrorCode
 
 from proxy.quota.identity import Identity
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.plan_turns import PlanTurns
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.wire.api_keys import FETCH

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.fetch_grant import BESIDE_BYTES, FetchGrant
+from proxy.quota.fetch.grant import BESIDE_BYTES, FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket

@@ -3,9 +3,9 @@ import pytest
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.fetch import omittable
 from proxy.relay.fetch.omittable import OmittablePartitions
-from proxy.relay.id_budget import IdBudget
 from tests.support.stories.fetching import COLD, HOT, Names, Omitting, topic_id
 
 WHO = Identity("u", "c", "127.0.0.1")

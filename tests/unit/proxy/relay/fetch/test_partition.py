@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.consumer_plan import ConsumerItem
+from proxy.quota.fetch.consumer_plan import ConsumerItem
 from proxy.relay.fetch.partition import PROBE_BYTES, SessionPartition
 from proxy.wire.fetch.request import NO_BOUND, with_max_bytes
 from proxy.wire.fetch.rewrite import Watermarks

@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule

@@ -5,10 +5,10 @@ import pytest
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import new_client
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.produce_gate import UNANSWERED_SECONDS

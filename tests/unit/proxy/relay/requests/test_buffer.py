@@ -5,6 +5,8 @@ import pytest
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.large_frames import LargeFrames
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
@@ -12,10 +14,8 @@ from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.intercepted import MAX_INTERCEPTED_REQUEST_BYTES
-from proxy.relay.large_frames import LargeFrames
 from proxy.relay.login.authentication import Authentication, Login
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.buffer import LARGE_FRAME_SECONDS, RequestBuffer

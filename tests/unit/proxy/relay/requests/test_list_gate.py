@@ -3,10 +3,10 @@
 import pytest
 
 from proxy.quota.identity import Identity
+from proxy.relay.budgets.list_turns import LONGEST_SECONDS, ListTurns, work_seconds
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.inflight import InFlight
-from proxy.relay.list_turns import LONGEST_SECONDS, ListTurns, work_seconds
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.list_gate import ListGate
 from proxy.wire.api_keys import FETCH, METADATA, SHARE_FETCH

@@ -8,10 +8,10 @@ import pytest
 from proxy.quota.identity import ANONYMOUS, Identity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import Resources
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import PRODUCE_REJECTED
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.produce_gate import UNANSWERED_SECONDS, ProduceGate

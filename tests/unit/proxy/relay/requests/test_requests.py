@@ -3,9 +3,9 @@
 import pytest
 
 from proxy.quota.identity import Identity
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import new_client
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.requests import Requests

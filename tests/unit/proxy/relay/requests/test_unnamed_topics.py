@@ -7,10 +7,10 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import UNKNOWN_TOPIC, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.requests.unnamed_topics import (
     FIRST_LOOK_SECONDS,
     NAMES_SECONDS,

@@ -2,13 +2,13 @@
 
 import pytest
 
-from proxy.quota.fetch_grant import FetchGrant
+from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.responses.charges import ResponseCharges

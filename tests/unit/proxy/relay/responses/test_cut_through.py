@@ -3,11 +3,11 @@
 import pytest
 
 from proxy.quota.identity import Identity, QuotaEntity
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange, new_client
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.responses.charges import ResponseCharges

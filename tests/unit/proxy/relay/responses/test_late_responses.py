@@ -8,9 +8,9 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import Resources
+from proxy.relay.budgets.read_turns import FRAMES, PAUSE_SECONDS
 from proxy.relay.close_reasons import BROKER_CLOSED
 from proxy.relay.counters.traffic import Traffic
-from proxy.relay.read_turns import FRAMES, PAUSE_SECONDS
 from proxy.wire.frames import CUT_THROUGH_BYTES
 from tests.support.messages.exchanges import TOPIC, fetch, fetched, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports, read_frame, response_frame, response_type

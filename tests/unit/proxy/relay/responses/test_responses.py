@@ -4,13 +4,13 @@ from typing import Self
 
 import pytest
 
+from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.read_turns import ReadTurns
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Client, Exchange
-from proxy.relay.id_budget import IdBudget
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
-from proxy.relay.read_turns import ReadTurns
 from proxy.relay.responses.responses import FIRST_PART_BYTES, Responses
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.cursor import Cursor

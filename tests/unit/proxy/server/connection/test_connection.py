@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from proxy.relay.budgets.list_turns import LIST_BYTES, ListTurns
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.intercepted import Intercepted
-from proxy.relay.list_turns import LIST_BYTES, ListTurns
 from proxy.relay.relay import Relay
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from proxy.server.connection.connection import Connection

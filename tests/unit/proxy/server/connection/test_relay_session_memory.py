@@ -4,8 +4,8 @@ import asyncio
 
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import Resources
+from proxy.relay.budgets.large_frames import LargeFrames
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
-from proxy.relay.large_frames import LargeFrames
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import produce, produced

@@ -4,8 +4,8 @@ import asyncio
 import socket
 from typing import Any, cast
 
+from proxy.relay.budgets.list_turns import LIST_BYTES, LONGEST_SECONDS, ListTurns
 from proxy.relay.counters.traffic import Traffic
-from proxy.relay.list_turns import LIST_BYTES, LONGEST_SECONDS, ListTurns
 from proxy.relay.relay import Relay
 from proxy.server.connection.connection import Connection
 from tests.support.messages.exchanges import opaque, responded

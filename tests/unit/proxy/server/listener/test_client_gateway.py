@@ -12,10 +12,10 @@ from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
+from proxy.relay.budgets.large_frames import LargeFrames
+from proxy.relay.budgets.list_turns import ListTurns
+from proxy.relay.budgets.read_turns import ReadTurns
 from proxy.relay.inflight import InFlightRoom
-from proxy.relay.large_frames import LargeFrames
-from proxy.relay.list_turns import ListTurns
-from proxy.relay.read_turns import ReadTurns
 from proxy.server.listener.accept.admission import LimitedAdmission
 from proxy.server.listener.client_gateway import ClientListener, client_listener
 from proxy.server.listener.listener_context import ListenerContext

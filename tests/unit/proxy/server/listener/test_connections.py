@@ -26,11 +26,11 @@ from proxy.security.access import PLAINTEXT
 from proxy.security.settings import Principal, Tls
 from proxy.server.listener.accept.admission import LimitedAdmission
 from proxy.server.listener.accept.tls_opener import TLS_HANDSHAKE_FAILED
-from proxy.server.listener.bootstrap_router import STAND_IN, BootstrapRouter
+from proxy.server.listener.brokers.bootstrap_router import STAND_IN, BootstrapRouter
+from proxy.server.listener.brokers.dialer import BrokerDialer
 from proxy.server.listener.client_identification import ClientIdentification
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.connections import MAX_UNSERVED, ListenerConnections
-from proxy.server.listener.dialer import BrokerDialer
 from proxy.server.listener.ports.broker_ports import BrokerPorts
 from proxy.server.listener.relays import ClientRelays
 from proxy.tasks import Tasks

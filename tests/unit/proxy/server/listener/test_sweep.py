@@ -8,9 +8,9 @@ import pytest
 
 from proxy.config.settings import ConnectionLimits, Listener, Upstream
 from proxy.relay.close_reasons import CLIENT_CLOSED, HANDSHAKE_TIMEOUT, IDLE
+from proxy.server.listener.brokers.rejected_addresses import RejectedAddresses
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.server.listener.ports.broker_ports import BrokerPorts
-from proxy.server.listener.rejected_addresses import RejectedAddresses
 from proxy.server.listener.sweep import Sweep
 
 LIMITS = ConnectionLimits(handshake_seconds=10, idle_seconds=60)

@@ -13,7 +13,7 @@ from proxy.server.logs.log_limit import LINES
 from proxy.server.logs.rejection_log import RejectionLog
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView
-from tests.unit.proxy.telemetry.metrics.test_rejections import WHO, rejecting
+from tests.unit.proxy.telemetry.metrics.families.test_rejections import WHO, rejecting
 
 
 def test_a_line_now_and_then_with_what_was_rejected_since(caplog: pytest.LogCaptureFixture) -> None:

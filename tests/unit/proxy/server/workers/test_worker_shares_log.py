@@ -5,7 +5,7 @@ import asyncio
 from proxy.quota.sharing.reports import BucketReport, Report
 from proxy.server.workers.channel import Record
 from proxy.server.workers.worker_shares_log import AT_ONCE, WorkerSharesLog
-from proxy.store.share_records import encode_report
+from proxy.store.sharing.share_records import encode_report
 from proxy.tasks import Tasks
 
 

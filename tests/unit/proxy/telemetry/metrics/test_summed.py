@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from proxy.telemetry.metrics.latencies import latency_steps
+from proxy.telemetry.metrics.families.latencies import latency_steps
 from proxy.telemetry.metrics.summed import KEPT_SECONDS, Family, LowThrottle, SummedFamilies, packed
 from proxy.wire.api_keys import PRODUCE
 from tests.support.server.listeners import FilledListener

@@ -5,8 +5,8 @@ import pytest
 from proxy.wire.apis.api_00_produce import Produce
 from proxy.wire.apis.batch_heads import BatchHeads
 from proxy.wire.edit import string
-from proxy.wire.producer_batch import BATCH_HEAD_BYTES
 from proxy.wire.reader import Reader
+from proxy.wire.records.producer_batch import BATCH_HEAD_BYTES
 from proxy.wire.views import RequestView
 
 BATCHES = [bytes([place]) * (50 + 10 * place) for place in range(5)]

@@ -1,6 +1,6 @@
 """Which replicas get bytes of one fetch; test_kind.py has whole reassignments, tests/property random ones."""
 
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan
 from proxy.quota.kinds.replication.division import PIECE_BYTES, Division
 from proxy.quota.kinds.replication.fetch_budget import FetchBudget
 from proxy.quota.kinds.replication.replica import Replica

@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.quota.follower_plan import FollowerItem, FollowerPlan
+from proxy.quota.fetch.follower_plan import FollowerItem, FollowerPlan
 from proxy.quota.kinds.replication.grants import Grants
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import FOLLOWER, LEADER, Throttle

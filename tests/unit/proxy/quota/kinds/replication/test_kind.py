@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.follower_plan import FollowerPlan
+from proxy.quota.fetch.follower_plan import FollowerPlan
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.kind import Replication
 from proxy.quota.kinds.replication.state import ThrottleState

@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.quota.follower_plan import FollowerItem
+from proxy.quota.fetch.follower_plan import FollowerItem
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import LEADER, Throttle
 from proxy.wire.fetch.rewrite import Watermarks

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.quota.cluster_view import ClusterView
-from proxy.quota.follower_plan import FollowerItem
+from proxy.quota.fetch.follower_plan import FollowerItem
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.state import SEEN_SECONDS, ReplicationState, ThrottleState

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.follower_plan import FollowerItem
+from proxy.quota.fetch.follower_plan import FollowerItem
 from proxy.quota.kinds.replication.replica import Replica
 from proxy.quota.kinds.replication.throttle import FOLLOWER, LEADER, Throttle
 from proxy.quota.kinds.replication.waiting_replicas import WaitingReplicas

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.quota.consumer_plan import ConsumerItem, ConsumerPlan
+from proxy.quota.fetch.consumer_plan import ConsumerItem, ConsumerPlan
 from proxy.quota.kinds.topic_partition_bytes.kind import TopicPartitionBytes
 from proxy.quota.kinds.topic_partition_bytes.omitting_plans import PLACE_SECONDS
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE_ACTION, OMIT

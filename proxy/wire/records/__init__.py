@@ -1,0 +1,1 @@
+"""Record batches: where they end, and who wrote them."""
