@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
-from proxy.quota.identity import ClientKey, Identity, client_key
+from proxy.quota.identity import Identity
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
@@ -20,13 +20,14 @@ from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.sessions import SESSION_MASK
-from proxy.relay.inflight import WAITING_APIS, InFlight
+from proxy.relay.inflight import InFlight
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.requests import Requests
 from proxy.relay.responses.late_responses import LateResponses
 from proxy.relay.responses.responses import Responses
 from proxy.relay.settings import RelaySettings
+from proxy.relay.status import RelayStatus
 from proxy.wire.addresses import Addresses
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import Cursor
@@ -98,67 +99,7 @@ class Relay:
             reader=settings.reader,
             cursor=cursor,
         )
-
-    @property
-    def response_due(self) -> bool:
-        """Whether the response to a request has not arrived, or not completely."""
-        return not self._in_flight.empty or self._requests.admission.waiting
-
-    @property
-    def waits_for_debt(self) -> bool:
-        """Whether requests wait that are dropped if their client closes the connection: they wait for a debt
-        to be paid, or have not been read because of the debt of rejected bytes. The client treats them
-        as failed. The relay does not read the client meanwhile, so the shell must check whether the client
-        has closed the connection before it calls handle_timer().
-        """
-        return self._requests.admission.waits_for_debt
-
-    @property
-    def waits_for_turn(self) -> bool:
-        """Whether a list waits while others of the client are in flight (ListTurns). It is dropped if the
-        client closes the connection.
-        """
-        return self._requests.waits_for_turn
-
-    @property
-    def throttled(self) -> bool:
-        """Whether quotas make the client wait: the relay reads no further request meanwhile."""
-        return self._in_flight.muted_until > 0.0 or self._requests.admission.waits_for_quotas
-
-    @property
-    def idle(self) -> bool:
-        """Whether no response is outstanding, and no part of a request has arrived."""
-        return (
-            self._in_flight.empty and not self._requests.unfinished and not self._requests.admission.waiting
-        )
-
-    @property
-    def request_unfinished(self) -> bool:
-        """Whether bytes of a request have arrived that have not been forwarded."""
-        return self._requests.unfinished
-
-    @property
-    def follower(self) -> tuple[int, int] | None:
-        """The node id of the follower at the client's end, and the number of messages that its replicas lack;
-        None for other clients.
-        """
-        return self._requests.follower
-
-    @property
-    def sender(self) -> tuple[str, str]:
-        """The client's principal, and the client id of its last request."""
-        client = self._requests.sender.client
-        return client.principal, client.client_id
-
-    @property
-    def client_key(self) -> ClientKey:
-        """The client that shares what all clients use."""
-        return client_key(self._requests.sender.client)
-
-    @property
-    def first_request_seen(self) -> bool:
-        """Whether the client has sent a whole request."""
-        return self._requests.first_request_seen
+        self.status: Final = RelayStatus(self._requests, self._in_flight)
 
     # Input from the two sockets
 
@@ -263,12 +204,6 @@ class Relay:
         self._requests.interception.ask(exchange, frame, now)
         return self._finish()
 
-    @property
-    def answers_alone(self) -> bool:
-        """Whether the only outstanding response is the proxy's own, to an intercepted request."""
-        first = self._in_flight.first
-        return first is not None and first.local and first.next is None
-
     def answer(
         self,
         exchange: Exchange,
@@ -331,8 +266,8 @@ class Relay:
         return self._finish()
 
     def call_at_turn(self, wake: Callable[[], None]) -> None:
-        """Have a function called when it may be the turn of a list that waits (`waits_for_turn`). Then call
-        take_turn().
+        """Have a function called when it may be the turn of a list that waits (RelayStatus.waits_for_turn).
+        Then call take_turn().
         """
         self._requests.call_at_turn(wake)
 
@@ -357,22 +292,6 @@ class Relay:
         if in_flight.delayed_until > 0.0:
             in_flight.end_delay()
         return self._finish()
-
-    @property
-    def awaited(self) -> Exchange | None:
-        """The oldest request whose response a shutdown must await; None if there is none.
-
-        It does not await requests that wait for events, such as Fetch: their clients send them again and lose
-        nothing.
-        """
-        return self._in_flight.first_but(WAITING_APIS)
-
-    @property
-    def sends_unanswered(self) -> bool:
-        """Whether the client's last Produce request had acks=0. Such a client cannot know which requests to
-        send again.
-        """
-        return self._requests.sends_unanswered
 
     def end(self) -> None:
         """End the connection: count the part of a large frame that has arrived as its client's usage, and

@@ -128,7 +128,7 @@ class World:
     def check_follower(self, asked: int) -> None:
         """It is known how much it lacks, and it leaves no session behind."""
         if self.client.replica_id >= 0:
-            node_id, lag = self.story.relay.follower
+            node_id, lag = self.story.relay.status.follower
             assert node_id == self.client.replica_id
             lacks = self.client.lag(self.broker.logs)
             all_told = asked and not self.story.quota.until and self.client.epoch != FULL
@@ -157,7 +157,7 @@ class World:
                 self.now = due
                 relay.handle_timer(due)
         assert asked <= 1
-        assert relay.idle
+        assert relay.status.idle
         if self.broker.emptied > emptied:
             assert self.client.session_empty, "the broker's session has become empty"
         rejected = self.client.epoch

@@ -93,7 +93,7 @@ def test_requests_are_whose_login_was_agreed_to_last(attempts: list[tuple[str, s
         who,
         *(user for _, user, _ in attempts),
     }
-    assert relay.idle
+    assert relay.status.idle
 
 
 @pytest.mark.parametrize("frame", FRAMES)

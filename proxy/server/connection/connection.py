@@ -198,7 +198,7 @@ class Connection(BrokerEvents):
                 return False
             session.client_ended_at = self._loop.time()
             return True
-        if relay.request_unfinished:
+        if relay.status.request_unfinished:
             error = RelayError(CLIENT_PROTOCOL_ERROR, "the client closed in the middle of a request")
             session.fail(error)
             return False
@@ -248,7 +248,7 @@ class Connection(BrokerEvents):
 
     def broker_lost(self) -> None:
         relay = self.session.relay
-        if relay is not None and relay.response_due:
+        if relay is not None and relay.status.response_due:
             error = RelayError(BROKER_CLOSED, "the broker closed its connection while a response was due")
             self.session.fail(error)
         else:
@@ -295,13 +295,13 @@ class Connection(BrokerEvents):
     def follower(self) -> tuple[int, int] | None:
         """The node id of the follower that the client is, and how many messages its replicas lack."""
         relay = self.session.relay
-        return None if relay is None else relay.follower
+        return None if relay is None else relay.status.follower
 
     @property
     def first_request_seen(self) -> bool:
         """Whether the client has sent a whole request."""
         relay = self.session.relay
-        return relay is not None and relay.first_request_seen
+        return relay is not None and relay.status.first_request_seen
 
     @property
     def waits_for_broker(self) -> bool:
@@ -312,7 +312,7 @@ class Connection(BrokerEvents):
         relay = self.session.relay
         if relay is None or self.session.pauses.has(BROKER_FULL):
             return False
-        return relay.output.client_muted or relay.response_due
+        return relay.output.client_muted or relay.status.response_due
 
     @property
     def pause_reason(self) -> str:
@@ -321,9 +321,9 @@ class Connection(BrokerEvents):
         relay = self.session.relay
         if pauses.has(UNSERVED):
             return BY_CONNECTION_RATE
-        if relay is not None and relay.waits_for_turn:
+        if relay is not None and relay.status.waits_for_turn:
             return BY_LIST
-        if relay is not None and relay.throttled:
+        if relay is not None and relay.status.throttled:
             return BY_QUOTA
         if pauses.has(CONNECTING):
             return BY_CONNECTING
@@ -339,7 +339,7 @@ class Connection(BrokerEvents):
             return False
         if session.pauses.has(BROKER_FULL | CONNECTING) and now - session.heard_at > SLOW_SECONDS:
             return True
-        awaited = relay.awaited
+        awaited = relay.status.awaited
         return awaited is not None and (awaited.sent_at < since or now - awaited.sent_at > SLOW_SECONDS)
 
     def handled(self, request: Intercepted) -> "HandledRequest[Connection]":

@@ -80,7 +80,7 @@ class Drain(Generic[C]):
             return
         polls = self._polls
         polls.called(session.pauses.has(BROKER_FULL | CONNECTING))
-        if polls.read_enough or not (relay.sends_unanswered or relay.request_unfinished):
+        if polls.read_enough or not (relay.status.sends_unanswered or relay.status.request_unfinished):
             session.pause(DRAINING, True)
         try:
             output = relay.drain(now)
@@ -89,7 +89,12 @@ class Drain(Generic[C]):
             return
         session.act_on(relay, output)
         done = session.pauses.has(DRAINING) or polls.quiet(now - session.heard_at)
-        if done and relay.awaited is None and not session.over and not self._request_is_near(relay, now):
+        if (
+            done
+            and relay.status.awaited is None
+            and not session.over
+            and not self._request_is_near(relay, now)
+        ):
             session.close(DRAINED)
 
     def _request_is_near(self, relay: Relay, now: float) -> bool:
@@ -98,6 +103,6 @@ class Drain(Generic[C]):
         otherwise it takes up to two seconds.
         """
         client = self._session.client
-        if client is None or relay.response_due or relay.sends_unanswered or has_sent(client):
+        if client is None or relay.status.response_due or relay.status.sends_unanswered or has_sent(client):
             return False
         return self._polls.awaits_request(now - self._session.heard_at)

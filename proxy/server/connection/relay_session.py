@@ -120,7 +120,7 @@ class RelaySession(Generic[C]):
             if bulk is None:
                 bulk = self._client_bulk = BulkReader(self.pauses)
             bulk.transport = self.client
-            self._bulk_reads.took(bulk, len(data), relay.client_key)
+            self._bulk_reads.took(bulk, len(data), relay.status.client_key)
         if began > 0.0 and self._broker.transport is not None:
             self._measured_reads.forwarded(relay.forwarded_last(now), began)
 
@@ -189,7 +189,7 @@ class RelaySession(Generic[C]):
             if bulk is None:
                 bulk = self._broker_bulk = BulkReader(self._broker.pauses)
             bulk.transport = self._broker.transport
-            self._bulk_reads.took(bulk, size, relay.client_key)
+            self._bulk_reads.took(bulk, size, relay.status.client_key)
 
     def _read_late(self, relay: Relay, data: bytes) -> None:
         """Take what the broker sends after the end of the connection; see Relay.receive_late()."""
@@ -239,7 +239,13 @@ class RelaySession(Generic[C]):
         """Give the response to the pending question to the broker; return whether there is one."""
         relay = self.relay
         question = self.question
-        if self.over or relay is None or question is None or not question.open or not relay.answers_alone:
+        if (
+            self.over
+            or relay is None
+            or question is None
+            or not question.open
+            or not relay.status.answers_alone
+        ):
             return False
         self.pause(CONNECTING, False)
         question.fail(unreachable)
@@ -318,7 +324,7 @@ class RelaySession(Generic[C]):
         self._due = due
         if due > 0.0:
             self._timer = self._loop.call_at(due, self._on_timer)
-            if self.relay is not None and self.relay.waits_for_turn:
+            if self.relay is not None and self.relay.status.waits_for_turn:
                 self.relay.call_at_turn(self._on_turn)
 
     def _on_timer(self) -> None:
@@ -330,7 +336,7 @@ class RelaySession(Generic[C]):
         relay = self.relay
         if relay is None or self.over:
             return
-        if relay.waits_for_debt and self.client is not None and hung_up(self.client):
+        if relay.status.waits_for_debt and self.client is not None and hung_up(self.client):
             self.give_up(CLIENT_CLOSED, "the client closed")
             return
         try:
@@ -343,7 +349,7 @@ class RelaySession(Generic[C]):
 
     def _on_turn(self) -> None:
         relay = self.relay
-        if relay is None or self.over or not relay.waits_for_turn:
+        if relay is None or self.over or not relay.status.waits_for_turn:
             return
         if self.client is not None and hung_up(self.client):
             self.give_up(CLIENT_CLOSED, "the client closed")
@@ -358,12 +364,12 @@ class RelaySession(Generic[C]):
     # The end
 
     def _finish_if_idle(self, relay: Relay, reason: str) -> None:
-        if relay.idle and not self.over:
+        if relay.status.idle and not self.over:
             self.close(reason)
 
     def give_up(self, reason: str, what: str) -> None:
         """End the connection of a client that is gone or silent; amid a request, say so in the log."""
-        if self.relay is not None and self.relay.request_unfinished:
+        if self.relay is not None and self.relay.status.request_unfinished:
             self.fail(RelayError(reason, f"{what} in the middle of a request"))
         else:
             self.close(reason)
@@ -398,7 +404,7 @@ class RelaySession(Generic[C]):
             self.question.cancel()
         response_due = False
         if self.relay is not None:
-            response_due = self.relay.response_due
+            response_due = self.relay.status.response_due
             self.relay.end()
             self._read_late(self.relay, b"")
         client = self.client

@@ -180,7 +180,7 @@ class ListenerConnections:
 
     def failed(self, connection: Connection, error: RelayError) -> None:
         relay = connection.session.relay
-        user, client_id = (connection.principal, "") if relay is None else relay.sender
+        user, client_id = (connection.principal, "") if relay is None else relay.status.sender
         self._closed.failed(connection.peer, connection.node_id, error, user=user, client_id=client_id)
 
     def ended(self, connection: Connection, reason: str) -> None:

@@ -188,7 +188,7 @@ def test_nothing_of_a_response_leaves_before_its_brokers_have_ports() -> None:
     assert [(broker.node_id, broker.host, broker.port) for broker in output.unknown_brokers] == [
         (7, BROKER_HOST, 9092)
     ]
-    assert relay.response_due
+    assert relay.status.response_due
 
 
 def small_metadata(node_id: int, rest: bytes = bytes(4)) -> bytes:

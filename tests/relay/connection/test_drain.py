@@ -49,7 +49,7 @@ def test_the_oldest_request_that_does_not_wait_for_events_is_awaited(
 ) -> None:
     relay = new_relay()
     Playbook(relay).client(b"".join(requests))
-    assert (relay.awaited.correlation_id if relay.awaited else None) == awaited
+    assert (relay.status.awaited.correlation_id if relay.status.awaited else None) == awaited
 
 
 def test_the_last_produce_request_tells_whether_its_client_gets_responses() -> None:
@@ -57,7 +57,7 @@ def test_the_last_produce_request_tells_whether_its_client_gets_responses() -> N
     story = Playbook(relay)
     for acks in (1, 0, -1):
         story.client(produce(1, acks=acks))
-        assert relay.sends_unanswered == (acks == 0)
+        assert relay.status.sends_unanswered == (acks == 0)
 
 
 def test_a_response_after_the_drain_still_announces_its_wait() -> None:

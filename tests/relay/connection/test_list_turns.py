@@ -74,7 +74,7 @@ class Story(Playbook):
         return self._listen()
 
     def _listen(self) -> "Story":
-        if self.relay.waits_for_turn:
+        if self.relay.status.waits_for_turn:
             self.relay.call_at_turn(self._wake)
         return self
 
@@ -101,7 +101,7 @@ def test_of_ten_connections_with_large_lists_a_broker_has_one_at_a_time(process:
         story.to_broker(a_list(number))
         for other in stories[number + 1 :]:
             other.to_broker()
-            assert other.relay.waits_for_turn
+            assert other.relay.status.waits_for_turn
             assert other.relay.client_muted
         story.broker(responded(number)).to_client(responded(number)).unmuted().timer(None).idle()
 
@@ -272,7 +272,7 @@ def test_a_list_of_megabytes_waits_before_its_first_part_is_read(process: Proces
     parts = chunks(request)
     one.client(a_list(1)).to_broker(a_list(1))
     other.client(*parts[: len(parts) // 2])
-    assert other.relay.waits_for_turn
+    assert other.relay.status.waits_for_turn
     one.broker(responded(1))
     process.next_turn()
     other.client(*parts[len(parts) // 2 :])

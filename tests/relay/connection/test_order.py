@@ -41,9 +41,9 @@ def test_half_a_request_waits_for_the_rest() -> None:
     request = produce(1)
     story.client(request[:3]).to_broker().busy()
     story.client(request[3:50]).to_broker().busy()
-    assert story.relay.request_unfinished
+    assert story.relay.status.request_unfinished
     story.client(request[50:]).to_broker(request)
-    assert not story.relay.request_unfinished
+    assert not story.relay.status.request_unfinished
     response = produced(1)
     story.broker(response[:10]).to_client().broker(response[10:]).to_client(response).idle()
 
@@ -106,8 +106,8 @@ def test_a_client_without_a_client_id_passes() -> None:
 def test_the_first_request_counts_when_it_is_whole() -> None:
     story = Playbook(new_relay())
     request = opaque(1)
-    assert not story.client(request[:-1]).relay.first_request_seen
-    assert story.client(request[-1:]).relay.first_request_seen
+    assert not story.client(request[:-1]).relay.status.first_request_seen
+    assert story.client(request[-1:]).relay.status.first_request_seen
 
 
 def sharing(turns: ReadTurns) -> RelayDriver:

@@ -196,7 +196,7 @@ def test_a_broker_without_room_for_a_session_is_asked_for_all_each_time() -> Non
         asked = fetch(correlation_id, ASKED, 17, session=(0, 0), replica_id=2)
         told = fetched(correlation_id, TOLD, 17)
         play.client(asked).to_broker(asked).broker(told).to_client(told)
-    assert story.relay.follower == (2, 60)
+    assert story.relay.status.follower == (2, 60)
     story.quota.omit(9.0, 0)
     both = {(HOT, 0): 10, (COLD, 0): 1}
     play.client(fetch(3, both, 17, session=(0, 0), replica_id=2))
@@ -213,7 +213,7 @@ def test_a_topic_that_is_made_again_is_another_one(version: int) -> None:
     play.client(fetch(2, {}, version, session=(THEIRS, 1), forgotten=((HOT, 0),), replica_id=2))
     play.to_broker(fetch(2, {}, version, session=(OURS, 1), forgotten=((HOT, 0),), replica_id=2))
     play.broker(fetched(2, {}, version)).to_client(fetched(2, {}, version))
-    assert story.relay.follower == (2, 0)
+    assert story.relay.status.follower == (2, 0)
     play.client(fetch(3, again, version, session=(0, 0), replica_id=2))
     play.to_broker(fetch(3, again, version, session=(0, 0), replica_id=2))
     assert story.quota.seen[0][2] == -1
@@ -223,7 +223,7 @@ def test_a_topic_that_is_made_again_is_another_one(version: int) -> None:
 def test_a_partition_without_a_leader_passes(failed: ErrorCode) -> None:
     """Its response has no high watermark, so nothing is learned from it."""
     story, play = following(told={(HOT, 0): (-1, b"")}, failed=failed)
-    assert story.relay.follower == (2, 0)
+    assert story.relay.status.follower == (2, 0)
     story.quota.omit(9.0, 0)
     # Where nothing is known of it, whoever opens a session has to ask.
     play.client(fetch(2, ASKED, 17, session=(THEIRS, 0), replica_id=2))
@@ -276,24 +276,24 @@ def test_what_a_follower_lacks_is_known_of_all_its_replicas() -> None:
     """Throttled or not, by what the leader has said last of each."""
     both = {(HOT, 0): 10, (COLD, 0): 1}
     story, play = following(partitions=both, told={(HOT, 0): (70, BATCH), (COLD, 0): (5, BATCH)})
-    assert story.relay.follower == (2, 60 + 4)
+    assert story.relay.status.follower == (2, 60 + 4)
     play.client(fetch(2, {(HOT, 0): 60, (COLD, 0): 5}, 17, session=(THEIRS, 1), replica_id=2))
-    assert story.relay.follower == (2, 10)
+    assert story.relay.status.follower == (2, 10)
     play.to_broker(fetch(2, {(HOT, 0): 60, (COLD, 0): 5}, 17, session=(OURS, 1), replica_id=2))
     play.broker(fetched(2, {(COLD, 0): (8, BATCH)}, 17, session_id=OURS))
     play.to_client(fetched(2, {(COLD, 0): (8, BATCH)}, 17, session_id=THEIRS))
-    assert story.relay.follower == (2, 10 + 3)
+    assert story.relay.status.follower == (2, 10 + 3)
     play.client(fetch(3, {}, 17, session=(THEIRS, 2), forgotten=((HOT, 0),), replica_id=2))
-    assert story.relay.follower == (2, 3)
+    assert story.relay.status.follower == (2, 3)
 
 
 def test_of_a_consumer_nothing_is_known() -> None:
     story = Story(between_brokers=True)
     play = Playbook(story.relay)
-    assert story.relay.follower is None
+    assert story.relay.status.follower is None
     play.client(fetch(1, ASKED, 17)).to_broker(fetch(1, ASKED, 17))
     play.broker(fetched(1, TOLD, 17)).to_client(fetched(1, TOLD, 17)).idle()
-    assert story.relay.follower is None
+    assert story.relay.status.follower is None
 
 
 def metadata_log(version: int, replica_id: int = 3) -> tuple[bytes, bytes]:

@@ -41,7 +41,7 @@ def test_the_response_comes_to_the_proxy_and_not_to_the_client(relay: RelayDrive
     assert relay.take_to_client() == []
     relay.answer(intercepted.exchange, response(5, b"no"), 1.2)
     assert relay.take_to_client() == [response(5, b"no")]
-    assert relay.idle
+    assert relay.status.idle
 
 
 def test_requests_before_and_after_keep_their_turns(relay: RelayDriver) -> None:

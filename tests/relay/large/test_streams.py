@@ -54,7 +54,7 @@ def test_what_goes_past_the_relay_changes_nothing(version: int, sizes: list[int]
     beside = Playbook(new_relay(traffic=traffic)).client(requests)
     through = Playbook(new_relay(traffic=other)).client(requests).broker(*parts)
     assert pass_on(beside.relay, parts)[0] == b"".join(through.relay.take_to_client())
-    assert beside.relay.idle
+    assert beside.relay.status.idle
     assert traffic.total.bytes_out == other.total.bytes_out == len(frames)
 
 

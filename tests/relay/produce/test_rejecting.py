@@ -185,17 +185,17 @@ def test_a_mute_waits_for_what_fills_the_socket_but_not_longer_than_it_lasts() -
 
 def test_what_a_client_has_sent_is_dropped_if_it_hangs_up_while_it_is_muted_for_a_rejection() -> None:
     told_story = over(story(), 5000)
-    assert not told_story.relay.relay.waits_for_debt
+    assert not told_story.relay.relay.status.waits_for_debt
     told_story.client(request(2, {HOT: [4500]}, sequence=10)).muted(1.0)
-    assert told_story.relay.relay.waits_for_debt
+    assert told_story.relay.relay.status.waits_for_debt
     told_story.at(1.0)
-    assert not told_story.relay.relay.waits_for_debt
+    assert not told_story.relay.relay.status.waits_for_debt
 
 
 def test_what_a_client_has_sent_is_not_dropped_while_a_quota_of_its_own_mutes_it() -> None:
     told_story = story(quotas={EVERYONE: {"producer_byte_rate": 1000.0}}).client(request(1, {COLD: [5000]}))
     assert told_story.relay.client_muted
-    assert not told_story.relay.relay.waits_for_debt
+    assert not told_story.relay.relay.status.waits_for_debt
 
 
 def test_later_batches_of_a_producer_wait_until_the_rejected_one_comes_again() -> None:

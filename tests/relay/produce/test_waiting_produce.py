@@ -47,7 +47,7 @@ def test_a_request_whose_client_hangs_up_is_not_forwarded_and_costs_nothing() ->
     _, (first, second) = relays()
     one = Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
     story = Playbook(second).client(produce(1, size=50_000)).to_broker()
-    assert second.relay.waits_for_debt
+    assert second.relay.status.waits_for_debt
     second.relay.end()
     story.to_broker()
     one.broker(produced(1)).at(5).unmuted()
@@ -65,7 +65,7 @@ def test_a_shutdown_does_not_forward_it() -> None:
     _, (first, second) = relays()
     Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
     Playbook(second).client(produce(1)).to_broker().drain().to_broker()
-    assert second.relay.awaited is None
+    assert second.relay.status.awaited is None
 
 
 def test_observed_quotas_delay_nothing() -> None:
@@ -78,7 +78,7 @@ def test_without_responses_it_waits_as_well() -> None:
     _, (first, second) = relays()
     Playbook(first).client(produce(1, size=6000)).to_broker(produce(1, size=6000))
     story = Playbook(second).client(produce(1, acks=0) + produce(2, acks=0)).to_broker()
-    assert not second.relay.waits_for_debt, "its client may hang up before that"
+    assert not second.relay.status.waits_for_debt, "its client may hang up before that"
     story.at(5.01).to_broker(produce(1, acks=0))
 
 
@@ -92,5 +92,5 @@ def test_a_request_that_does_not_parse_behind_the_wait_ends_its_connection() -> 
     body = before[4:-1].replace(uvarint(3) + uvarint(5) + b"cold", uvarint(4) + uvarint(5) + b"cold")
     request = framed(body + uvarint(2 * CUT_THROUGH_BYTES) + bytes(2 * CUT_THROUGH_BYTES))
     story = Playbook(second).client(request[:CUT_THROUGH_BYTES]).client(request[CUT_THROUGH_BYTES:-100])
-    assert second.relay.waits_for_debt
+    assert second.relay.status.waits_for_debt
     story.fails_at(3.0, CLIENT_PROTOCOL_ERROR, "a field of the request is longer")

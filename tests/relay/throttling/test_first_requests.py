@@ -132,7 +132,7 @@ def test_a_login_does_not_wait_and_the_first_request_after_it_does() -> None:
 
 def test_a_request_whose_client_hangs_up_is_dropped() -> None:
     told = connection(owing()).at(0.5).client(opaque(1)).to_broker()
-    assert told.relay.relay.waits_for_debt
+    assert told.relay.relay.status.waits_for_debt
     told.relay.relay.end()
     told.to_broker()
     assert not told.relay.relay.awaits_late

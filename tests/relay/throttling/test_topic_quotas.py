@@ -286,7 +286,7 @@ def test_records_that_may_be_rejected_do_not_wait_at_the_broker(large: bytes) ->
 def test_records_that_waited_behind_a_fetch_are_dropped_with_their_connection() -> None:
     limits = engine({}, resources=PRODUCERS_THOUSAND)
     story = connected(limits, "alice").client(fetch(2) + SMALL).to_broker(fetch(2))
-    assert story.relay.waits_for_debt
+    assert story.relay.status.waits_for_debt
     story.relay.end()
     connected(limits, "alice").client(SMALL).to_broker(SMALL)
 

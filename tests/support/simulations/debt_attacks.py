@@ -93,7 +93,7 @@ def come_and_go(limits: QuotaEngine, size: int, connections: int, patience: floa
         for sender in list(gone):
             # The proxy closes its side unless it keeps a request without acks.
             sender.live(now)
-            if sender.appended or sender.acks or sender.relay.waits_for_debt:
+            if sender.appended or sender.acks or sender.relay.status.waits_for_debt:
                 sender.relay.end()
                 gone.remove(sender)
                 appended += sender.appended
@@ -128,7 +128,7 @@ def consume(limits: QuotaEngine, size: int, connections: int) -> int:
         for place, relay in enumerate(consumers):
             while 0.0 < (due := relay.next_timer) <= now:
                 relay.handle_timer(due)
-            if not relay.client_muted and relay.idle:
+            if not relay.client_muted and relay.status.idle:
                 numbers[place] += 1
                 relay.receive_from_client(fetch(numbers[place], max_bytes=100), now)
             if relay.take_to_broker():

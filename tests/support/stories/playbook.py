@@ -295,11 +295,11 @@ class Playbook:
         return self
 
     def idle(self) -> Self:
-        assert self.relay.idle
+        assert self.relay.status.idle
         return self
 
     def busy(self) -> Self:
-        assert not self.relay.idle
+        assert not self.relay.status.idle
         return self
 
     # Ends

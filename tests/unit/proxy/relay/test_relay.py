@@ -17,17 +17,11 @@ SLOW = {EVERYONE: {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0}}
 
 def test_a_new_relay_has_nothing_to_do() -> None:
     relay = new_relay()
-    assert (relay.idle, relay.first_request_seen, relay.client_muted, relay.request_unfinished) == (
-        True,
-        False,
-        False,
-        False,
-    )
-    assert relay.next_timer == 0.0
+    assert (relay.client_muted, relay.next_timer) == (False, 0.0)
     assert (relay.take_to_client(), relay.take_to_broker(), relay.take_intercepted()) == ([], [], [])
     relay.handle_timer(START)
     relay.drain(START)
-    assert relay.idle
+    assert relay.status.idle
 
 
 def test_requests_whose_responses_are_read_late_take_room_until_both_sides_are_closed() -> None:
@@ -102,10 +96,3 @@ def test_the_client_is_to_blame_for_what_is_read_when_the_broker_has_responded()
     with pytest.raises(RelayError) as caught:
         relay.answer(own.exchange, responded(1), START)
     assert caught.value.reason == CLIENT_PROTOCOL_ERROR
-
-
-def test_the_sender_is_that_of_the_last_request() -> None:
-    relay = new_relay()
-    user = relay.sender[0]
-    relay.receive_from_client(produce(1), START)
-    assert relay.sender == (user, "client")

@@ -49,7 +49,7 @@ async def reserve_and_give_back(host: Memory) -> None:
     async with broker, server, asyncio.timeout(30):
         reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
         writer.write(LARGE)
-        while not (host.relays and host.relays[0].response_due):  # noqa: ASYNC110
+        while not (host.relays and host.relays[0].status.response_due):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         for _ in range(20):
             assert host.frames.reserved == len(LARGE)
@@ -57,7 +57,7 @@ async def reserve_and_give_back(host: Memory) -> None:
         host.may_read.set()
         while host.frames.reserved > 0:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
-        assert host.relays[0].response_due, "the memory does not wait for the response"
+        assert host.relays[0].status.response_due, "the memory does not wait for the response"
         assert host.relays[0].output.to_broker == []
         host.may_respond.set()
         assert await reader.readexactly(len(produced(1))) == produced(1)

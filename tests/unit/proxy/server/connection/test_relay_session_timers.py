@@ -70,20 +70,20 @@ def muted(loop: Loop) -> Relay:
     connection.data_received(produce(1, size=5000))
     relay = connection.session.relay
     assert relay is not None
-    assert relay.throttled
+    assert relay.status.throttled
     return relay
 
 
 def test_a_timer_ends_the_wait(loop: Loop) -> None:
     relay = muted(loop)
     loop.run_last_timer(late=LATE_SECONDS)
-    assert not relay.throttled
+    assert not relay.status.throttled
 
 
 def test_after_a_suspension_the_wait_goes_on_until_others_had_their_turn(loop: Loop) -> None:
     relay = muted(loop)
     loop.run_last_timer(late=LATE_SECONDS + 0.5)
-    assert relay.throttled
+    assert relay.status.throttled
     assert loop.timers[-1][0] == loop.now + AFTER_LATE_SECONDS
     loop.run_last_timer()
-    assert not relay.throttled
+    assert not relay.status.throttled

@@ -80,6 +80,6 @@ async def test_that_of_a_client_that_has_gone_is_dropped() -> None:
             await some_turns()
     assert len(host.brokers) == 2
     assert other.session.relay is not None
-    assert not other.session.relay.waits_for_turn
+    assert not other.session.relay.status.waits_for_turn
     assert gone.session.over
     assert not one.session.over

@@ -199,7 +199,7 @@ def test_a_connection_that_fails_is_logged_with_its_user_and_client_id(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     client: Any = Client()
-    client.relay = SimpleNamespace(sender=("alice", "billing"))
+    client.relay = SimpleNamespace(status=SimpleNamespace(sender=("alice", "billing")))
     Kit().connections.failed(client, RelayError(CLIENT_PROTOCOL_ERROR, "a reason"))
     [record] = caplog.records
     fields = {name: getattr(record, name) for name in ("listener", "address", "user", "client_id", "broker")}
