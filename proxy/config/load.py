@@ -11,14 +11,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from proxy.config import document
 from proxy.config.advertised import check_advertised
 from proxy.config.check_security import check_admin, check_logins, check_security, with_absolute_paths
-from proxy.config.convert import convert
 from proxy.config.frozen import frozen
 from proxy.config.ports import WILDCARDS, broker_ports, check_ports, meet
 from proxy.config.settings import Listener, Settings
 from proxy.config.usage import check_given, checked_usage
+from proxy.config.yaml import document
+from proxy.config.yaml.convert import convert
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.security.host_patterns import HostPattern
 from proxy.upstream.addresses import split_address

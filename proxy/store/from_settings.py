@@ -9,11 +9,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from proxy.config.client_entries import without_entries
-from proxy.config.convert import unknown
 from proxy.config.file_state import FileState, file_state
 from proxy.config.load import load, located_in
 from proxy.config.quotas import Quotas
 from proxy.config.settings import Settings
+from proxy.config.yaml.convert import unknown
 from proxy.errors import SettingsError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import QuotaEntity

@@ -10,8 +10,8 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import Final
 
-from proxy.config.convert import show, unknown
-from proxy.config.units import number_hint
+from proxy.config.yaml.convert import show, unknown
+from proxy.config.yaml.units import number_hint
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import CLIENT_ID, CLIENT_TYPES, IP, USER, QuotaEntity, parse_entity
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE

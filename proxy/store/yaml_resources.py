@@ -8,8 +8,8 @@ means `consumer.byte.rate.action: omit`, or `topic.consumer.byte.rate.action: om
 from collections.abc import Mapping
 from typing import Final
 
-from proxy.config.convert import show, unknown
-from proxy.config.units import number_hint
+from proxy.config.yaml.convert import show, unknown
+from proxy.config.yaml.units import number_hint
 from proxy.errors import KeyPath, SettingsError
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.limits.resources import (

@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from proxy.config import document
-from proxy.config.convert import convert
+from proxy.config.yaml import document
+from proxy.config.yaml.convert import convert
 from proxy.errors import SettingsError
 from proxy.security.access import Access
 from proxy.security.settings import UpstreamSasl, UpstreamTls, check_upstream, in_folder

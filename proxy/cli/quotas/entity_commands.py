@@ -32,7 +32,7 @@ from proxy.cli.quotas.output import TABLE, config_table, format_option, quota_ta
 from proxy.cli.quotas.sending import send
 from proxy.cli.quotas.values import parse_number, show_time, show_value
 from proxy.cli.terminal import write_file
-from proxy.config.units import number_hint
+from proxy.config.yaml.units import number_hint
 from proxy.errors import QuotaProxyError, suggestion
 from proxy.store.layer_report import ConfigReport
 from proxy.upstream.cluster_access import ClusterAccess

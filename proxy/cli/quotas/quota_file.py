@@ -32,9 +32,9 @@ from proxy.cli.quotas.entity import (
     sort_key,
 )
 from proxy.cli.quotas.values import parse_number, plain_number
-from proxy.config import document
-from proxy.config.convert import show, unknown
-from proxy.config.units import number_hint
+from proxy.config.yaml import document
+from proxy.config.yaml.convert import show, unknown
+from proxy.config.yaml.units import number_hint
 from proxy.errors import KeyPath, SettingsError, spell
 from proxy.quota.identity import CLIENT_TYPES, DEFAULT_IN_YAML
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, FALSE, TRUE

@@ -16,7 +16,7 @@ from proxy.admin.messages import config_resources
 from proxy.admin.messages.alter_configs import DELETE, SET, ConfigOp
 from proxy.admin.messages.client_quotas import BACK_TO_FILE, EXPIRES_AT_MS, QuotaOp
 from proxy.admin.rejected import RequestRejected
-from proxy.config.units import number_hint
+from proxy.config.yaml.units import number_hint
 from proxy.errors import QuotaProxyError, UpstreamUnavailable
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import DEFAULT_IN_YAML, Identity

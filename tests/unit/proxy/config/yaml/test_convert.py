@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from proxy.config.convert import convert, show
+from proxy.config.yaml.convert import convert, show
 from proxy.errors import SettingsError
 
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 import pytest
 
 from proxy.bounded_yaml import OutOfBounds
-from proxy.config.document import read
+from proxy.config.yaml.document import read
 from proxy.errors import KeyPath, SettingsError
 
 TEXT = """\

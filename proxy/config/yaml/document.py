@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from proxy import bounded_yaml
-from proxy.config import plain_entries
+from proxy.config.yaml import plain_entries
 from proxy.errors import KeyPath, SettingsError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.config.units import number_hint, seconds_hint
+from proxy.config.yaml.units import number_hint, seconds_hint
 
 
 @pytest.mark.parametrize(

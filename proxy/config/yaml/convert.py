@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import inspect
 
-from proxy.config.units import number_hint, seconds_hint
+from proxy.config.yaml.units import number_hint, seconds_hint
 from proxy.errors import KeyPath, SettingsError, suggestion
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from proxy import bounded_yaml
-from proxy.config.document import read
-from proxy.config.plain_entries import LEAST_ENTRIES, put_back, take
+from proxy.config.yaml.document import read
+from proxy.config.yaml.plain_entries import LEAST_ENTRIES, put_back, take
 from proxy.errors import SettingsError
 
 MANY = LEAST_ENTRIES + 2

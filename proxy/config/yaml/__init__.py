@@ -1,0 +1,1 @@
+"""YAML as typed values: reading it, and mistakes with their key, their line and what to write instead."""
