@@ -55,10 +55,8 @@ class _Known:
         self.average = 0.0
         """The use per second, averaged over AVERAGE_SECONDS, as of the last look."""
 
-    def muted(self, bucket: Bucket, now: float) -> int:
-        """How many connections wait on average, at least 1: the seconds of all waits that began in a second.
-        To be called before use().
-        """
+    def _muted_on_average(self, bucket: Bucket, now: float) -> int:
+        """The mean number of connections that wait, at least 1: the seconds of waits that began in one."""
         elapsed = max(now - self.looked_at, 0.0)
         seconds = max(bucket.throttle_seconds - self.throttle_seconds, 0.0)
         self._muted *= math.exp(-elapsed / AVERAGE_SECONDS)
@@ -74,8 +72,31 @@ class _Known:
         self.looked_at = now
         return used / elapsed
 
-    def wait(self, waiting: int, now: float) -> int:
-        """Take the number of connections that wait now; return how many count as waiting."""
+    def demand(self, bucket: Bucket, rate: float, now: float) -> float:
+        """The rate that a bucket needs, from the rate of its use since the last look."""
+        if bucket.growth > 0.0:
+            rate = max(rate, self.average) * bucket.growth
+        if bucket.averaged:
+            # Requests are rejected by the average, so it is the demand, not what a rejection leaves of it.
+            rate = bucket.measure(now)
+            if rate < _NOTHING * bucket.whole_limit:
+                rate = 0.0
+            self.average = rate
+        return rate
+
+    def connections(self, bucket: Bucket, bounded: bool, now: float) -> int:
+        """How many connections count as waiting for a bucket. To be called before use().
+
+        bounded: waits of this bucket are not divided among connections, so it does not know how many wait.
+        """
+        waiting = bucket.waiting(now)
+        if waiting == 0 and bucket.throttled_requests > self.throttled and not bucket.closed(now):
+            # A short wait has begun and ended since the last look.
+            waiting = 1
+        self.throttled = bucket.throttled_requests
+        if bounded:
+            muted = self._muted_on_average(bucket, now)
+            waiting = muted if waiting > 0 else 0
         if self.waiting is None:
             if waiting == 0:
                 return 0
@@ -145,30 +166,14 @@ class LocalUses:
             before = 0.0
         else:
             before = entry.paid
-        waiting = bucket.waiting(now)
         bounded = bucket.rule.max_throttle_seconds <= AVERAGE_SECONDS
-        if waiting == 0 and bucket.throttled_requests > entry.throttled and not bucket.closed(now):
-            # A short wait has begun and ended since the last look.
-            waiting = 1
-        entry.throttled = bucket.throttled_requests
-        if bounded:
-            # The waits are not divided among the connections, so the bucket does not know how many wait.
-            muted = entry.muted(bucket, now)
-            waiting = muted if waiting > 0 else 0
-        waiting = entry.wait(waiting, now)
+        waiting = entry.connections(bucket, bounded, now)
         # An idle bucket was not looked at in the last pass, but then it had no use.
         used = max(paid - entry.paid, 0.0)
         rate = entry.use(used, self._last_began, now)
         if bucket.windowed:
             sharing.note_use(entry.key, used)
-        if bucket.growth > 0.0:
-            rate = max(rate, entry.average) * bucket.growth
-        if bucket.averaged:
-            # Requests are rejected by the average, so it is the demand, not what a rejection leaves of it.
-            rate = bucket.measure(now)
-            if rate < _NOTHING * bucket.whole_limit:
-                rate = 0.0
-            entry.average = rate
+        rate = entry.demand(bucket, rate, now)
         entry.paid = paid
         entry.used = bucket.used
         entry.idle = rate == 0.0 and waiting == 0 and sharing.knows_idle(entry.key)
