@@ -86,11 +86,11 @@ class LimitSharing:
         self,
         instance: str,
         engines: QuotaEngines,
-        topic: SharesLog,
+        shares_log: SharesLog,
         time: Callable[[], float],
     ) -> None:
         """`instance`: this process's name; `time`: the clock of the quotas."""
-        self.topic: Final = topic
+        self.shares_log: Final = shares_log
         self.joined: Final = asyncio.Event()
         """Set when the other processes know this one, or until_joined() has waited for JOIN_SECONDS."""
         self.failures = 0
@@ -158,14 +158,14 @@ class LimitSharing:
     @property
     def degraded(self) -> bool:
         """Whether this process does not share: the topic is unavailable, or run() fails."""
-        return self._sharing.degraded or bool(self.topic.problem or self._failure)
+        return self._sharing.degraded or bool(self.shares_log.problem or self._failure)
 
     @property
     def problem(self) -> str:
         """Why clients are not served yet; empty if they are."""
         if self.joined.is_set():
             return ""
-        return f"joining: {self.topic.problem or 'the other processes do not know this one yet'}"
+        return f"joining: {self.shares_log.problem or 'the other processes do not know this one yet'}"
 
     def warnings(self) -> list[str]:
         """What is wrong while clients are served."""
@@ -175,7 +175,7 @@ class LimitSharing:
                 f"this process uses at most an equal part of each limit: internal error: {self._failure}"
             )
         elif self.degraded and self.joined.is_set():
-            why = self.topic.problem or f"no report for {self.lag_seconds:.0f} s"
+            why = self.shares_log.problem or f"no report for {self.lag_seconds:.0f} s"
             warnings.append(f"this process {self._what_it_uses()} of each limit: {why}")
         newer = self._sharing.newer()
         if newer:
@@ -188,8 +188,8 @@ class LimitSharing:
                 f"{self._namesakes} live processes have the instance name {self._instance}, which does not "
                 "affect limits; set sharing.instance to a different name for each"
             )
-        if self.topic.skipped.warning:
-            warnings.append(self.topic.skipped.warning)
+        if self.shares_log.skipped.warning:
+            warnings.append(self.shares_log.skipped.warning)
         return warnings
 
     def _what_it_uses(self) -> str:
@@ -199,8 +199,8 @@ class LimitSharing:
         return "keeps its part" if self._has_parts else "uses the whole"
 
     async def follow(self) -> None:
-        """Follow the topic; never returns."""
-        await self.topic.run(self._see, self._begin_anew)
+        """Follow the log of reports; never returns."""
+        await self.shares_log.run(self._see, self._begin_anew)
 
     async def run(self) -> None:
         """Report and divide; never returns, whatever fails."""
@@ -306,7 +306,7 @@ class LimitSharing:
 
     def _report(self, uses: list[LocalUse], now: float, applied: int) -> None:
         """Report what is due; where nothing can be written, all of it stays due."""
-        if self._left or not self.topic.writable:
+        if self._left or not self.shares_log.writable:
             self._sharing.wake(now)
             return
         for _ in range(REPORTS_AT_MOST):
@@ -314,7 +314,7 @@ class LimitSharing:
             if report is None:
                 return
             self._reported_at = now
-            self.topic.append(report)
+            self.shares_log.append(report)
             if not self._sharing.more:
                 return
 
@@ -340,7 +340,11 @@ class LimitSharing:
                 await self.joined.wait()
         except TimeoutError:
             if not self.joined.is_set():
-                log.warning("sharing: serving clients before the other processes know of this one")
+                log.warning(
+                    "sharing: serving clients, although the others do not know this process after %.0f s: %s",
+                    JOIN_SECONDS,
+                    self.shares_log.problem or "it has read none of its own reports",
+                )
             self.joined.set()
 
     def _look_for_namesakes(self) -> None:
@@ -351,7 +355,12 @@ class LimitSharing:
             self._namesakes = 0
         elif now - self._alone_at > DUPLICATE_SECONDS:
             if not self._namesakes:
-                log.warning("sharing: %d live processes have the instance name %s", found, self._instance)
+                log.warning(
+                    "sharing: %d live processes have the instance name %s, which does not affect limits; set "
+                    "sharing.instance to a different name for each",
+                    found,
+                    self._instance,
+                )
             self._namesakes = found
 
     def _log_silence(self) -> None:
@@ -364,7 +373,7 @@ class LimitSharing:
             self._silence_logged = False
         elif not self._silence_logged and self.joined.is_set() and not self._sharing.stalled:
             self._silence_logged = True
-            if not self.topic.problem:
+            if not self.shares_log.problem:
                 log.warning(
                     "sharing: no report has arrived for %.0f s; this process %s of each limit",
                     self.lag_seconds,
@@ -388,5 +397,5 @@ class LimitSharing:
         self._left = True
         report = self._sharing.report([], self._time(), leaving=True)
         if report is not None:
-            self.topic.append(report)
-        await self.topic.close()
+            self.shares_log.append(report)
+        await self.shares_log.close()

@@ -41,7 +41,7 @@ class ProxyCollector(Collector):
     ) -> None:
         """
         buckets        the active quota buckets with their brokers' node ids
-        store          None if no topic keeps quotas
+        store          None if there is no quota topic
         file_rejected  whether the current configuration file was rejected
         sinks          those of the usage events
         more           further families, with a None wherever the event loop may run other work; gets what

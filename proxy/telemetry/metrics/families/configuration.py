@@ -1,4 +1,4 @@
-"""The metric families of the configuration file, and of the topic that keeps quotas."""
+"""The metric families of the configuration file, and of the quota topic."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -10,7 +10,7 @@ from proxy.telemetry.metrics.series import PREFIX
 
 
 class StoreState(Protocol):
-    """The state of the topic that keeps the quotas set with Kafka's tools."""
+    """The state of the quota topic, which has the quotas that tools set."""
 
     problem: str
     """Why the topic cannot be read; empty if it can."""
@@ -26,18 +26,18 @@ def configuration_families(file_rejected: bool, store: StoreState | None) -> Ite
     """Yield the families.
 
     file_rejected  whether the current configuration file was rejected
-    store          None if no topic keeps quotas
+    store          None if there is no quota topic
     """
     text = "Whether the current configuration file is in force."
     taken = 0.0 if file_rejected else 1.0
     yield GaugeMetricFamily(PREFIX + "config_last_reload_successful", text, value=taken)
     if store is not None:
-        text = "Whether the topic that keeps quotas can be read and written."
+        text = "Whether the quota topic can be read and written."
         yield GaugeMetricFamily(PREFIX + "quota_store_reachable", text, value=float(not store.problem))
-        text = "Records in the topic that keeps quotas that were not in force at the last check."
+        text = "Records of the quota topic that were not in force at the last check."
         yield GaugeMetricFamily(PREFIX + "quota_store_lag", text, value=store.lag)
-        text = "Records of the topic that keeps quotas that the proxy could not read or apply."
+        text = "Records of the quota topic that the proxy could not read or apply."
         skipped = store.skipped
         yield CounterMetricFamily(PREFIX + "quota_store_skipped_records", text, value=skipped.total)
-        text = "Skipped records of the topic that keeps quotas that no later record has superseded."
+        text = "Skipped records of the quota topic that no later record has superseded."
         yield GaugeMetricFamily(PREFIX + "quota_store_broken_records", text, value=skipped.current)

@@ -337,7 +337,7 @@ async def test_until_a_process_has_joined_it_says_so(start: Start) -> None:
     async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
         broker.silent.add(PRODUCE)
         sharing, _ = start(broker, "a")
-        await reached(lambda: not sharing.topic.problem, "the topic is read")
+        await reached(lambda: not sharing.shares_log.problem, "the topic is read")
         assert sharing.problem.startswith("joining")
         assert sharing.warnings() == []
         broker.silent.clear()
@@ -357,7 +357,7 @@ async def test_an_internal_error_leaves_an_equal_part_until_it_is_over(
         await reached(lambda: bucket.limit == others_bucket.limit == LIMIT / 2, "both have half")
         bucket.share(0.9, asyncio.get_running_loop().time())
         with monkeypatch.context() as patched:
-            patched.setattr(one.topic, "append", fail)
+            patched.setattr(one.shares_log, "append", fail)
             await reached(lambda: one.failures > 2, "failures")
             assert bucket.limit == LIMIT / 2
             assert (one.degraded, other.degraded) == (True, False)
@@ -379,7 +379,7 @@ async def test_a_process_that_may_not_write_uses_its_reserve(
         broker.append([(None, encode_report(report))])
         sharing, bucket = start(broker, "a")
         await reached(lambda: bucket.limit == pytest.approx(LIMIT * RESERVE), "the reserve")
-        await reached(lambda: sharing.topic.problem, "the error")
+        await reached(lambda: sharing.shares_log.problem, "the error")
         await sharing.until_joined()
         await reached(
             lambda: any("grant the proxy" in warning for warning in sharing.warnings()), "the advice"

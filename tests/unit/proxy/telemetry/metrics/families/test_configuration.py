@@ -1,4 +1,4 @@
-"""The metrics of the configuration file, and of the topic that keeps quotas."""
+"""The metrics of the configuration file, and of the quota topic."""
 
 import pytest
 
