@@ -1,5 +1,6 @@
 """CreateTopics with quota configs: the broker creates the topics, and the proxy stores their quotas."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -323,6 +324,29 @@ async def test_with_a_controller_mutation_quota() -> None:
     assert list(codes) == ["t", "u", "v", "w"]
     assert kit.configs == {"t": {RATE: "5"}, "v": {RATE: "7"}}
     assert reply.throttle.throttle_seconds > 0
+
+
+async def test_each_topic_of_a_request_and_of_its_response_is_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With quota configs, and with a controller mutation quota, which counts the same topics."""
+    reads: Counter[str] = Counter()
+
+    def count(name: str) -> None:
+        read = getattr(CreateTopics, name)
+
+        async def counted(*given: Any) -> Any:
+            reads[name] += 1
+            return await read(*given)
+
+        monkeypatch.setattr(CreateTopics, name, counted)
+
+    count("read_topic")
+    count("read_result")
+    kit = Kit(mutation_rate=100.0)
+    created = [(name, ErrorCode.none) for name in "tuv"]
+    assert await kit.codes({"t": {RATE: "5"}, "u": {THEIRS: "9"}, "v": {}}) == created
+    assert reads == {"read_topic": 3, "read_result": 3}
 
 
 @pytest.mark.parametrize("version", range(FIRST_CREATE_OF_KIO))
