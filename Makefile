@@ -23,8 +23,9 @@ FAST_TESTS := tests/unit tests/relay tests/property tests/fuzz
 COMPILED_TESTS := tests/relay tests/unit/proxy/wire tests/unit/proxy/quota tests/unit/proxy/relay \
 	tests/unit/proxy/server/connection
 INTERPRETED_TESTS := tests/property/test_config_messages.py tests/property/test_quota_store_history.py
-SIMULATIONS := $(addprefix tests/property/,test_fetch_sessions.py test_limits.py test_rates.py \
-	test_replication_plans.py test_shared_request_time.py test_shared_windows.py test_shares.py test_sharing.py)
+SIMULATIONS := $(addprefix tests/property/,test_fair_share.py test_fetch_sessions.py test_limits.py test_rates.py \
+	test_replication_plans.py test_shared_averages.py test_shared_request_time.py test_shared_windows.py \
+	test_sharing.py test_sharing_faults.py)
 RING_TESTS := tests/property tests/fuzz $(COMPILED_TESTS) $(addprefix --ignore=,$(INTERPRETED_TESTS))
 COPIED_TESTS := $(filter-out $(COMPILED_TESTS),$(FAST_TESTS)) \
 	$(addprefix --ignore=,$(filter-out $(FAST_TESTS),$(COMPILED_TESTS)) $(SIMULATIONS))

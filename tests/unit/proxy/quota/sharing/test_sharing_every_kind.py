@@ -1,7 +1,7 @@
 """Two processes share each kind of limit: their engines are real, and clients send as much as they may.
 
 Replication throttles have clients of another kind (quota/kinds/replication/test_kind_sharing.py), and so have
-thresholds of brokers, which are averages over a minute (tests/property/test_sharing.py).
+thresholds of brokers, which are averages over a minute (tests/property/test_shared_averages.py).
 """
 
 from collections.abc import Callable
