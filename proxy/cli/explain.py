@@ -12,10 +12,12 @@ PAGE: Final = "/api/explain"
 Explained = Mapping[str, Any]
 
 
-def ask(port: AdminPort, parts: Mapping[str, str]) -> tuple[list[Explained], str]:
-    """Request the explanation and the note, which may be empty. Raises UpstreamUnavailable."""
-    quotas, note = port.values(f"{PAGE}?{urlencode(parts)}", "quotas", note="")
-    return quotas, note
+def ask(port: AdminPort, parts: Mapping[str, str]) -> tuple[list[Explained], str, Explained | None]:
+    """Request the explanation, the note, which may be empty, and what applies to long lists: None for topics
+    and brokers. Raises UpstreamUnavailable.
+    """
+    quotas, note, lists = port.values(f"{PAGE}?{urlencode(parts)}", "quotas", note="", lists=None)
+    return quotas, note, lists
 
 
 def lines(quotas: Sequence[Explained]) -> Iterator[str]:
@@ -32,6 +34,17 @@ def lines(quotas: Sequence[Explained]) -> Iterator[str]:
         for candidate in quota["candidates"]:
             said = ", otherwise ".join(map(_layer, candidate["values"]))
             yield f"  {show_parts(candidate['entity'])}: {said or 'set under another name of this entity'}"
+
+
+def line_of_lists(lists: Explained) -> str:
+    """A line about the requests of a client that wait for others of the client, whatever its quotas."""
+    line = (
+        f"lists of {lists['from_bytes']} bytes or more: {lists['max_bytes']} bytes at a time at each broker "
+        "(limits.max_list_bytes_in_flight)"
+    )
+    if "waiting" not in lists:
+        return line
+    return f"{line}; now {lists['in_flight']} in flight, {lists['waiting']} waiting"
 
 
 def _limit(quota: Explained) -> str:

@@ -218,7 +218,8 @@ def explain(url: str, token_file: str | None, ca: str | None, **names: str | Non
     """Show which quotas of a running proxy apply, and why.
 
     For each quota: the value that applies and its entity; then every entity whose quota may apply, in order
-    of precedence, with the values of the configuration file and of tools.
+    of precedence, with the values of the configuration file and of tools. For clients, also how many of
+    their long lists of partitions, topics or groups wait for each other.
     """
     given = {option.replace("_", "-"): name for option, name in names.items() if name is not None}
     for part, name in given.items():
@@ -229,13 +230,15 @@ def explain(url: str, token_file: str | None, ca: str | None, **names: str | Non
         raise click.UsageError("set --user, --client-id or both, or --ip, --topic or --broker")
     try:
         port = _admin_port(url, token_file, ca)
-        from proxy.cli.explain import ask, lines
+        from proxy.cli.explain import ask, line_of_lists, lines
 
-        quotas, note = ask(port, given)
+        quotas, note, lists = ask(port, given)
         if note:
             click.echo(f"quota-proxy: {note}", err=True)
         for line in lines(quotas):
             click.echo(line)
+        if lists is not None:
+            click.echo(line_of_lists(lists))
     except QuotaProxyError as error:
         _fail(error)
 

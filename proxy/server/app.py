@@ -358,6 +358,7 @@ class Proxy:
             rules=self._rules,
             clusters=listeners.asking_clusters,
             overview=lambda: overview(listeners, sharing),
+            list_turns=listeners.list_turns,
             sharing=sharing,
             identifies_users=any(each.principal is not None for each in self._settings.client_listeners),
         )

@@ -64,13 +64,14 @@ class Listeners:
             self.max_connections, limits.max_connections_per_ip, balance
         )
         next_turn = asyncio.get_running_loop().call_soon
+        self.list_turns: Final = ListTurns(limits.max_list_bytes_in_flight, next_turn)
         shared = ListenerContext(
             settings=settings,
             engines=engines,
             admission=self._admission,
             admin=admin,
             large_frames=LargeFrames(),
-            list_turns=ListTurns(limits.max_list_bytes_in_flight, next_turn),
+            list_turns=self.list_turns,
             request_turns=ReadTurns(next_turn),
             response_turns=ReadTurns(next_turn),
             in_flight_room=InFlightRoom(),

@@ -189,6 +189,18 @@ class ListTurns:
         """The number of clients, once for each broker, that have lists in flight or waiting."""
         return len(self._lines)
 
+    def counts(self, principal: str, address: str) -> tuple[int, int]:
+        """How many lists of a client are in flight, and how many wait. If no address is given, all addresses
+        count.
+        """
+        in_flight = waiting = 0
+        for line in self._lines.values():
+            _, (name, where) = line.key
+            if name == principal and (not address or where == address):
+                in_flight += len(line.in_flight)
+                waiting += len(line.waiting)
+        return in_flight, waiting
+
     def join(self, key: LineKey, size: native, now: float) -> ListTurn:
         """Return the turn of a list of a client for a broker, behind those that wait."""
         line = self._lines.get(key)

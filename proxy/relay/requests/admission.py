@@ -6,7 +6,8 @@ A request takes these steps:
     rejection   Partitions are removed from a Produce request that is complete. If none is left, it is
                 answered (ProduceGate).
     charge      The quotas are charged. A Produce request may wait for an earlier debt (DebtWait).
-    gate        A fetch may wait for bytes, or is answered (FetchGate).
+    gate        A fetch may wait for bytes, or is answered (FetchGate). A list that has waited then waits for
+                its turn (ListGate).
     forward     A complete request is forwarded as a whole; any other is cut through from its first part on.
 
 The parts after the first one take the steps names, charge and forward. What has waited continues with the
@@ -18,6 +19,7 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.verdict import Verdict
 from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.list_turns import LIST_BYTES
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
@@ -40,6 +42,7 @@ from proxy.relay.requests.charges import RequestCharges
 from proxy.relay.requests.cut_through import RequestCutThrough
 from proxy.relay.requests.debt_wait import DebtWait, behind_event
 from proxy.relay.requests.forwarder import RequestForwarder
+from proxy.relay.requests.list_gate import ListGate
 from proxy.relay.requests.parser import RequestParser
 from proxy.relay.requests.produce_gate import ProduceGate
 from proxy.relay.requests.unnamed_topics import NO_TOPICS, TopicIds, UnnamedTopics, reject_part
@@ -84,7 +87,11 @@ class RequestAdmission:
         """
         self.produce_gate: Final = ProduceGate(engine, in_flight, names, settings.protected)
         self._fetch_gate: Final = fetch_gate
-        """In the mode FETCH_WAITING, it has the fetch that waits."""
+        """In the mode FETCH_WAITING, it has the fetch that waits, unless `_passed` is that."""
+        self._passed: WaitingFetch | None = None
+        """The fetch that has left its gate and waits for its turn, because it is a list."""
+        self.list_gate: ListGate | None = None
+        """None before the connection's first list."""
         self._buffer: Final = buffer
         self._debt_wait: DebtWait | None = None
         """In the mode PRODUCE_WAITING, the request that waits; else None."""
@@ -99,7 +106,7 @@ class RequestAdmission:
     @property
     def waits_for_quotas(self) -> bool:
         """Whether a request has been read and waits for its quotas."""
-        return self._mode.now in (FETCH_WAITING, PRODUCE_WAITING, FIRST_WAITING)
+        return self._passed is None and self._mode.now in (FETCH_WAITING, PRODUCE_WAITING, FIRST_WAITING)
 
     @property
     def waits_for_debt(self) -> bool:
@@ -116,6 +123,8 @@ class RequestAdmission:
         """When wake() is due; 0.0 for never."""
         mode = self._mode.now
         if mode == FETCH_WAITING:
+            if self._passed is not None and self.list_gate is not None:
+                return self.list_gate.asks_at
             return self._fetch_gate.wake_at
         if mode == NAMES_WAITING:
             return self._unnamed.wake_at
@@ -281,6 +290,8 @@ class RequestAdmission:
         if mode == NAMES_WAITING:
             if self._unnamed.look(now):
                 self._end_wait_for_names(now)
+        elif self._passed is not None:
+            self._forward_in_turn(self._passed, now)
         elif mode == FETCH_WAITING:
             self._continue_fetch(self._fetch_gate.wake(now), now)
         elif self._debt_wait is not None and self._debt_wait.review(self._engine, now):
@@ -288,15 +299,45 @@ class RequestAdmission:
 
     def give_up_waiting(self, now: float) -> None:
         """Answer or forward the fetch that waits, if there is one."""
-        if self._mode.now == FETCH_WAITING:
-            self._continue_fetch(self._fetch_gate.give_up(now), now)
+        if self._mode.now != FETCH_WAITING:
+            return
+        fetch = self._passed
+        if fetch is None:
+            fetch = self._fetch_gate.give_up(now)
+        elif self.list_gate is not None:
+            self.list_gate.give_up()
+        if fetch is None:
+            self._mode.change(READING)
+        else:
+            self._forward_passed(fetch, now)
 
     def _continue_fetch(self, fetch: WaitingFetch | None, now: float) -> None:
-        """Forward the fetch that the gate has let pass; None if it waits or has been answered."""
-        if not self._fetch_gate.waiting:
-            self._mode.change(READING)
+        """Forward the fetch that has left its gate, in its turn; None if it waits or has been answered."""
         if fetch is not None:
-            self._forward_read(fetch.frame, fetch.exchange, self._parser.reader, fetch.view, now)
+            self._forward_in_turn(fetch, now)
+        elif not self._fetch_gate.waiting:
+            self._mode.change(READING)
+
+    def _forward_in_turn(self, fetch: WaitingFetch, now: float) -> None:
+        """Forward a fetch that has left its gate, or have it wait for its turn: when a debt is paid, the
+        fetches of all connections of a client leave their gates.
+        """
+        gate = self.list_gate
+        size = fetch.frame.size
+        if gate is not None and size >= LIST_BYTES:
+            wait = gate.wait_seconds(fetch.view.api_key, size, fetch.exchange.client, now)
+            if wait > 0.0:
+                self._passed = fetch
+                return
+        self._forward_passed(fetch, now)
+
+    def _forward_passed(self, fetch: WaitingFetch, now: float) -> None:
+        self._passed = None
+        self._mode.change(READING)
+        before = self._in_flight.count
+        self._forward_read(fetch.frame, fetch.exchange, self._parser.reader, fetch.view, now)
+        if self.list_gate is not None:
+            self.list_gate.read(before, False)
 
     def _wait_for_names(self, produce: WaitingProduce, topic_ids: TopicIds, now: float) -> None:
         self._mode.change(NAMES_WAITING)
@@ -343,6 +384,9 @@ class RequestAdmission:
         """Take back and count what is due for requests that have not been forwarded or answered, because the
         connection is over.
         """
+        passed = self._passed
+        if passed is not None and passed.grant is not None and passed.grant.granted:
+            passed.grant.cancel()  # it brings no records
         self._fetch_gate.end()
         if self._debt_wait is not None:
             self._debt_wait.drop(self._engine)

@@ -1,4 +1,7 @@
-"""ListGate: the lists of one connection wait here for their turn, before they are read."""
+"""ListGate: the lists of one connection wait here for their turn, before they are read.
+
+A fetch that has waited for its quotas waits for another turn, after it has been read; the first has ended.
+"""
 
 from collections.abc import Callable
 from typing import Final, final
@@ -58,8 +61,8 @@ class ListGate:
             self._waiting = None
 
     def read(self, before: native, waits: bool) -> None:
-        """Note that a large request has been read, which may not be a list. `before`: the requests in flight
-        until then. `waits`: it waits for quotas; its turn ends after a time.
+        """Note that a large request has been read or forwarded, which may not be a list. `before`: the
+        requests in flight until then. `waits`: it waits for request time, and its turn ends after a time.
         """
         turn = self._next
         if turn is None:
@@ -68,7 +71,7 @@ class ListGate:
         if self._in_flight.count > before:
             self._in_flight.end_with_response(turn)
         elif not waits:
-            turn.end()  # the proxy has answered it
+            turn.end()  # the proxy has answered it, or it is a fetch that waits for its quotas
 
     def end(self) -> None:
         """End the wait, because the connection is over."""

@@ -19,6 +19,7 @@ from proxy.relay.modes import (
     BUFFERING,
     CLOSING,
     CUTTING_THROUGH,
+    FETCH_WAITING,
     FIRST_WAITING,
     MEMORY_WAITING,
     READING,
@@ -238,6 +239,7 @@ class Requests:
         gate = self._list_gate
         if gate is None:
             gate = self._list_gate = ListGate(turns, self._in_flight, self._node_id)
+            self.admission.list_gate = gate
         wait = gate.wait_seconds(api_key, frame.size, self.sender.client, now)
         if wait > 0.0:
             self.first_request_seen = True
@@ -247,7 +249,7 @@ class Requests:
         before = self._in_flight.count
         self._begin(frame, now)
         if self._mode.now not in (BUFFERING, MEMORY_WAITING):
-            gate.read(before, self.admission.waiting)
+            gate.read(before, self._mode.now == FIRST_WAITING)
 
     def call_at_turn(self, wake: Callable[[], None]) -> None:
         """Have a function called when it may be the turn of the list that waits. Then call take_turn()."""
@@ -258,6 +260,11 @@ class Requests:
         """Read the list that waits if it is its turn."""
         gate = self._list_gate
         if gate is None or not gate.waiting:
+            return
+        if self._mode.now == FETCH_WAITING:
+            self.admission.wake(now)
+            if self.may_read:
+                self.read(now)
             return
         if self._in_flight.muted_until <= gate.asks_at:
             self._in_flight.end_mute(now)
@@ -294,7 +301,7 @@ class Requests:
         before = self._in_flight.count
         self._read_request(frame, now)
         if self._list_gate is not None:
-            self._list_gate.read(before, self.admission.waiting)
+            self._list_gate.read(before, self._mode.now == FIRST_WAITING)
         self.admission.end_buffered()
 
     def _read_request(self, frame: Frame, now: float) -> None:

@@ -16,9 +16,10 @@ from proxy.quota.identity import ANONYMOUS, Identity
 from proxy.quota.limits.resources import BROKER, DEFAULT_RESOURCE, TOPIC, ConfigResource
 from proxy.quota.networks import canonical_address
 from proxy.quota.quota import QuotaKey
+from proxy.relay.budgets.list_turns import ListTurns
 from proxy.server.console.changes import CLIENT_ID, InvalidChange, QuotaChanges, Topics, resource_of
 from proxy.server.console.configured import configured
-from proxy.server.console.explain import explain_client, explain_ip, explain_resource
+from proxy.server.console.explain import explain_client, explain_ip, explain_lists, explain_resource
 from proxy.server.console.missing import note_of_missing, note_of_user
 from proxy.server.console.shares import Shared, shares
 from proxy.store.quota_store import Conflict, QuotaStore, StoreOff, StoreUnavailable
@@ -53,6 +54,7 @@ class Console:
         rules: ConfigRules,
         clusters: Sequence[Topics],
         overview: Callable[[], Overview],
+        list_turns: ListTurns,
         sharing: Shared | None = None,
         identifies_users: bool = True,
     ) -> None:
@@ -63,6 +65,7 @@ class Console:
         self._keys: Final = list(keys)
         self._rules: Final = rules
         self._overview: Final = overview
+        self._list_turns: Final = list_turns
         self._sharing: Final = sharing
         self._identifies_users: Final = identifies_users
         self._clusters: Final = list(clusters)
@@ -88,7 +91,9 @@ class Console:
                 note = await note_of_missing(self._clusters, resource)
             else:
                 note = note_of_user(request.query.get("user", ""), self._identifies_users)
-            return {"quotas": list(self._explain(request.query, resource)), "note": note}
+            quotas = list(self._explain(request.query, resource))
+            lists = explain_lists(self._list_turns, request.query)
+            return {"quotas": quotas, "note": note, "lists": lists}
         assert request.what == CHANGE
         who = Identity(request.author, CLIENT_ID, request.address)
         await self._changes.make(request.body, who)

@@ -14,12 +14,13 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from proxy.quota.config_rules import ConfigRules
-from proxy.quota.identity import DEFAULT, ClientKey, Identity, QuotaEntity, precedence
+from proxy.quota.identity import ANONYMOUS, DEFAULT, ClientKey, Identity, QuotaEntity, precedence
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
-from proxy.quota.networks import networks_around
+from proxy.quota.networks import networks_around, one_spelling
 from proxy.quota.quota import QuotaKey
+from proxy.relay.budgets.list_turns import LIST_BYTES, ListTurns
 from proxy.store.layer_report import layer_values
 from proxy.store.quota_store import QuotaStore
 
@@ -83,6 +84,25 @@ def explain_resource(store: QuotaStore, rules: ConfigRules, resource: ConfigReso
             "entity": None if found is None else {found.type: found.name},
             "candidates": said,
         }
+
+
+def explain_lists(turns: ListTurns, query: Mapping[str, str]) -> Explained | None:
+    """Return how many bytes of lists a client may have in flight at a broker, and how many of its lists this
+    process has in flight and waiting. None if the query is not about a client.
+
+    {"from_bytes": 4096, "max_bytes": 65536, "in_flight": 1, "waiting": 3}
+
+    The counts are missing if the query has no user and no address: all client ids of a user count together.
+    """
+    if not query.keys() & {"user", "client-id", "ip"}:
+        return None
+    lists: Explained = {"from_bytes": LIST_BYTES, "max_bytes": turns.most_bytes}
+    address = query.get("ip", query.get("address", ""))
+    user = query.get("user", "") or (ANONYMOUS if address else "")
+    if user:
+        where = one_spelling(address) if address and user == ANONYMOUS else ""
+        lists["in_flight"], lists["waiting"] = turns.counts(user, where)
+    return lists
 
 
 def _explained(store: QuotaStore, name: str, limit: float, entities: list[QuotaEntity]) -> Explained:

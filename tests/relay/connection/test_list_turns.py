@@ -19,9 +19,10 @@ from proxy.wire.api_keys import (
     PRODUCE,
     SHARE_FETCH,
 )
-from tests.support.messages.exchanges import chunks, fetch, opaque, produce, produced, responded
+from tests.support.messages.exchanges import chunks, fetch, fetched, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports
-from tests.support.stories.playbook import EVERYONE, Playbook, Quotas, drive, engine
+from tests.support.quotas.buckets import live_buckets
+from tests.support.stories.playbook import EVERYONE, START, Playbook, Quotas, drive, engine
 
 MOST = 200_000
 SIZE = 150_000
@@ -229,9 +230,9 @@ def test_a_fetch_that_waits_for_records_keeps_others_waiting_for_a_short_time(
         story.to_broker(request)
 
 
-def large_fetch() -> bytes:
+def large_fetch(correlation_id: int = 1) -> bytes:
     """A Fetch with bytes behind what the proxy reads of it."""
-    whole = fetch(1)
+    whole = fetch(correlation_id)
     return (len(whole) - 4 + SIZE).to_bytes(4, "big") + whole[4:] + bytes(SIZE)
 
 
@@ -328,3 +329,97 @@ def test_first_requests_that_have_waited_for_a_debt_go_in_turn(process: Process)
         process.next_turn()
     for story, size in zip(others, sent, strict=True):
         story.to_broker(*[a_list(1)] * (size == 0))
+
+
+def consumer_quota() -> QuotaEngine:
+    return engine({EVERYONE: {"consumer_byte_rate": 1e6}})
+
+
+def waiting_consumers(process: Process, number: int = 4, limits: QuotaEngine | None = None) -> list[Story]:
+    """Connections with fetches of thousands of partitions, whose quota owes 0.4 s."""
+    limits = limits or consumer_quota()
+    stories = [process.connect(limits=limits) for _ in range(number)]
+    debtor = process.connect(limits=limits)
+    for story in (*stories, debtor):
+        # The next fetch of each is expected to bring as little as this one.
+        story.client(fetch(1)).broker(fetched(1, size=100))
+        assert story.relay.take_to_broker()
+        assert story.relay.take_to_client()
+    debtor.client(fetch(2)).broker(fetched(2, size=700_000))
+    debtor.client(fetch(3)).broker(fetched(3, size=700_000))
+    for story in stories:
+        story.client(large_fetch(2)).to_broker()
+        assert not story.relay.status.waits_for_turn, "it waits for its quota"
+    return stories
+
+
+def at_broker(stories: list[Story]) -> list[Story]:
+    """Those that have just forwarded something."""
+    return [story for story in stories if story.relay.take_to_broker()]
+
+
+def test_fetches_that_have_waited_for_their_quota_go_in_turn(process: Process) -> None:
+    """Otherwise all connections of a consumer would send their lists when its debt is paid."""
+    stories = waiting_consumers(process)
+    gone: list[Story] = []
+    for milliseconds in range(300, 480, 5):
+        for story in stories:
+            story.at(milliseconds / 1000)
+        gone += at_broker(stories)
+    assert len(gone) == 1
+    waiting = [story for story in stories if story not in gone]
+    assert all(story.relay.status.waits_for_turn and not story.relay.status.throttled for story in waiting)
+    while waiting:
+        gone[-1].broker(fetched(2, size=100))
+        process.next_turn()
+        gone += at_broker(waiting)
+        waiting = [story for story in stories if story not in gone]
+        assert len(gone) + len(waiting) == len(stories)
+    gone[-1].broker(fetched(2, size=100)).unmuted().timer(None).idle()
+    process.connect().client(a_list(1)).to_broker(a_list(1))
+
+
+def test_a_fetch_behind_which_nothing_comes_back_leaves_its_turn_after_a_time(process: Process) -> None:
+    stories = waiting_consumers(process, 2)
+    for story in stories:
+        story.at(0.48)
+    assert len(at_broker(stories)) == 1
+    for story in stories:
+        story.at(0.48 + work_seconds(SIZE + 100))
+    process.next_turn()
+    assert len(at_broker(stories)) == 1
+
+
+@pytest.mark.parametrize("end", ["close", "drain"])
+def test_a_fetch_that_waits_for_its_turn_at_the_end(process: Process, end: str) -> None:
+    """A client that hangs up is not charged for records that it never asked a broker for."""
+    limits = consumer_quota()
+    stories = waiting_consumers(process, 3, limits)
+    for story in stories:
+        story.at(0.48)
+    gone = at_broker(stories)
+    first, second = [story for story in stories if story not in gone]
+    if end == "drain":
+        first.drain()
+        assert len(at_broker([first])) == 1
+    else:
+        [bucket] = live_buckets(limits)
+        charged = bucket.state(START + 0.48).rate
+        first.relay.end()
+        first.to_broker()
+        assert bucket.state(START + 0.48).rate == charged
+    gone[0].broker(fetched(2, size=100))
+    process.next_turn()
+    assert len(at_broker([second])) == 1
+
+
+def test_requests_behind_a_fetch_that_waits_for_its_turn_go_on_after_it(process: Process) -> None:
+    stories = waiting_consumers(process, 2)
+    for story in stories:
+        story.at(0.48)
+    gone = at_broker(stories)
+    [other] = [story for story in stories if story not in gone]
+    other.client(opaque(3)).to_broker()
+    gone[0].broker(fetched(2, size=100))
+    process.next_turn()
+    assert b"".join(other.relay.take_to_broker()).endswith(opaque(3))

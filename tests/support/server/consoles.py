@@ -7,6 +7,7 @@ from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, TOPIC, ConfigResource
+from proxy.relay.budgets.list_turns import ListTurns
 from proxy.server.console.console import Console
 from tests.support.quotas.memory_store import Wall, memory_store
 
@@ -62,6 +63,7 @@ class ConsoleKit:
         self.store, self.log = memory_store(CLIENTS, wall=self.wall, configs=CONFIGS)
         kinds = load_kinds()
         self.cluster = Topics()
+        self.list_turns = ListTurns(65536)
         self.console = Console(
             store=self.store,
             keys=[key for kind in kinds for key in kind.keys],
@@ -74,6 +76,7 @@ class ConsoleKit:
                 "sharing": {"names": ["proxy-a"], "instances": 2, "lag_seconds": 0.1, "degraded": False},
                 "workers": 1,
             },
+            list_turns=self.list_turns,
             sharing=SharedLimit(),
             identifies_users=identifies_users,
         )

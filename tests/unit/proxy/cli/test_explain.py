@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from proxy.cli.explain import lines
+from proxy.cli.explain import line_of_lists, lines
 from proxy.cli.main import main
 
 FOUND: list[dict[str, Any]] = [
@@ -42,6 +42,8 @@ FOUND: list[dict[str, Any]] = [
     },
 ]
 
+LISTS: dict[str, Any] = {"from_bytes": 4096, "max_bytes": 65536, "in_flight": 0, "waiting": 2}
+
 
 def test_lines() -> None:
     assert list(lines(FOUND)) == [
@@ -56,6 +58,15 @@ def test_lines() -> None:
     assert len(list(lines([]))) == 1
 
 
+def test_line_of_lists() -> None:
+    lists: dict[str, Any] = {"from_bytes": 4096, "max_bytes": 65536}
+    said = line_of_lists(lists)
+    assert "4096" in said
+    assert "limits.max_list_bytes_in_flight" in said
+    assert "waiting" not in said
+    assert line_of_lists({**lists, "in_flight": 1, "waiting": 3}).endswith("now 1 in flight, 3 waiting")
+
+
 @pytest.fixture
 def admin() -> Iterator[tuple[str, list[str]]]:
     """An admin port that explains, and the paths that it was asked for."""
@@ -68,7 +79,7 @@ def admin() -> Iterator[tuple[str, list[str]]]:
             found = (
                 {"quotas": FOUND, "note": "there is no such topic"}
                 if "topic" in self.path
-                else {"quotas": FOUND}
+                else {"quotas": FOUND, "lists": LISTS}
             )
             body = json.dumps({"error": "no such name"} if wrong else found).encode()
             self.send_response(400 if wrong else 200)
@@ -90,7 +101,8 @@ def admin() -> Iterator[tuple[str, list[str]]]:
 def test_command(admin: tuple[str, list[str]]) -> None:
     url, asked = admin
     result = CliRunner().invoke(main, ["explain", "--admin", url, "--user", "a b", "--client-id", "ü"])
-    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 5)
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 6)
+    assert result.stdout.splitlines()[-1] == line_of_lists(LISTS)
     assert asked == ["/api/explain?user=a+b&client-id=%C3%BC"]
     result = CliRunner().invoke(main, ["explain", "--admin", url, "--user", "nobody"])
     assert result.exit_code == 1

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from proxy.quota.identity import ANONYMOUS
 from proxy.store.quota_store import StoreUnavailable
 from proxy.telemetry.console import CHANGE, CONFIGURED, EXPLAIN, OVERVIEW, SHARES, ConsoleRequest
 from tests.support.server.consoles import ALICE, PRODUCER, ConsoleKit
@@ -45,6 +46,21 @@ async def test_configured_and_explain() -> None:
     unidentified = ConsoleKit(identifies_users=False)
     assert "ANONYMOUS" in (await ask(unidentified, EXPLAIN, user="alice"))[1]["note"]
     assert (await ask(unidentified, EXPLAIN, **{"client-id": "app"}))[1]["note"] == ""
+
+
+async def test_explain_says_which_lists_of_a_client_wait() -> None:
+    kit = ConsoleKit()
+    turns = [kit.list_turns.join((node_id, ("alice", "")), 60_000, 0.0) for node_id in (1, 1, 2)]
+    assert [turn.ask(1.0, 0.0) > 0.0 for turn in turns] == [False, True, False]
+    kit.list_turns.join((1, (ANONYMOUS, "10.1.2.3")), 60_000, 0.0)
+    found = (await ask(kit, EXPLAIN, user="alice"))[1]["lists"]
+    assert found == {"from_bytes": 4096, "max_bytes": 65536, "in_flight": 2, "waiting": 1}
+    for query in ({"user": ANONYMOUS}, {"ip": "10.1.2.3"}, {"ip": "::ffff:10.1.2.3"}):
+        assert (await ask(kit, EXPLAIN, **query))[1]["lists"]["waiting"] == 1, query
+    for query in ({"user": "bob"}, {"ip": "10.1.2.4"}):
+        assert (await ask(kit, EXPLAIN, **query))[1]["lists"]["waiting"] == 0, query
+    assert "waiting" not in (await ask(kit, EXPLAIN, **{"client-id": "app"}))[1]["lists"]
+    assert (await ask(kit, EXPLAIN, topic="orders"))[1]["lists"] is None
 
 
 @pytest.mark.parametrize("query", [{}, {"ip": "no address"}, {"address": "10.0.0.1"}, {"broker": "x"}])
