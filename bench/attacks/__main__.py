@@ -6,12 +6,16 @@ and how many times the calm ones they are. A second neighbour does the same at t
 what part of the latency is the broker's. With --native the same is measured without the proxy, with the same
 quota for the attacker, which Kafka then enforces. With --turns it measures the CPU time of the turns of the
 proxy's event loop instead, which other load hardly changes.
+
+The broker has the JVM flags of Kafka's scripts and Kafka's default numbers of threads: the serial collector
+of the embedded Kafka stops it for more than 100 ms at a time. Each attack is first sent to the broker itself
+for a moment, so that Java has compiled what it runs, as in a broker that has run for days.
 """
 
 import argparse
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Final
 
@@ -26,6 +30,7 @@ from bench.attacks.turns import LoopTurns
 from bench.options import add_rounds, bench_parser
 from bench.output.page import Page
 from bench.peers.tls import make_certificate
+from bench.replication.kip_73 import JVM_FLAGS
 from proxy.cli.quotas.changes import EntityAlteration
 from proxy.cli.quotas.cluster.client import QuotaClient
 from proxy.demo.embedded_kafka import EmbeddedKafka
@@ -43,6 +48,12 @@ ANY_RATE: Final = 1e12
 """Bytes/s that no client reaches: the proxy checks these quotas, and never throttles."""
 CONNECT_SECONDS: Final = 10.0
 REQUEST_PERCENTAGE: Final = "request_percentage"
+THREADS: Final = {"num.network.threads": "3", "num.io.threads": "8"}
+"""Kafka's defaults."""
+UNKNOWN_TO_BROKERS: Final = "tls_handshakes"
+"""The attack for which the broker has no port."""
+SETTLE_SECONDS: Final = 3.0
+"""After the warm-up, until the broker has nothing left to do."""
 
 
 def measure(
@@ -93,6 +104,16 @@ def measure(
     )
 
 
+def warm_up(names: Sequence[str], broker: Target, seconds: float) -> None:
+    """Send each attack to the broker for so long."""
+    with Neighbour(broker.port, TOPIC) as neighbour:
+        for name in names:
+            if name != UNKNOWN_TO_BROKERS:
+                with attacking(name, broker):
+                    neighbour.measure(seconds)
+        neighbour.measure(SETTLE_SECONDS)
+
+
 async def limit_attackers(port: int, request_percentage: float) -> None:
     """Give the attackers, at the brokers, the quota that they have at the proxy."""
     entries = [
@@ -129,7 +150,7 @@ def topic_id(admin: AdminClient) -> bytes:
 def targets(options: argparse.Namespace) -> Iterator[tuple[Target, Target, LoopTurns | None]]:
     """Start Kafka and the proxy; yield the proxy and the broker, and the turns if they are counted."""
     tls = free_port_range(10)
-    with EmbeddedKafka() as kafka:
+    with EmbeddedKafka(properties=THREADS, jvm_flags=JVM_FLAGS) as kafka:
         made = make_certificate(kafka.folder)
         listener = {
             "name": "tls",
@@ -187,6 +208,13 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=5.0, help="length of a phase, in seconds (default: %(default)s)"
     )
+    parser.add_argument(
+        "--warm-up",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="how long each attack is first sent to the broker (default: %(default)s)",
+    )
     add_rounds(parser, "rounds of each attack: a calm phase, and one under attack", 3)
     options = parser.parse_args()
     page = Page()
@@ -208,6 +236,8 @@ def main() -> None:
             print("\n".join(form(figures[-1:])[2:3]), f"load {os.getloadavg()[0]:.1f}", flush=True)
 
         names = options.attacks or list(ATTACKS)
+        if options.warm_up > 0.0 and turns is None:
+            warm_up(names, broker, options.warm_up)
         # The proxy is first: a direct attack keeps the broker busy beyond its end.
         for name in names:
             run(PROXY, proxy, name)
@@ -215,7 +245,7 @@ def main() -> None:
             if options.request_percentage is not None:
                 asyncio.run(limit_attackers(broker.port, options.request_percentage))
             for name in names:
-                if name != "tls_handshakes":
+                if name != UNKNOWN_TO_BROKERS:
                     run(NATIVE, broker, name)
     page.save(options.name, form(figures))
 
