@@ -41,12 +41,13 @@ class OmittingPlans:
         omits = False
         least = 0
         sharers = 1
+        by_topic = self._sharers(plan) if self._whole_topics else {}
         for item in plan.items:
             if item.topic != topic:
                 # A fetch may have thousands of partitions, and few topics.
                 topic = item.topic
                 omits = self._consumed.action(topic) == OMIT
-                sharers = self._sharers(plan, topic) if omits else 1
+                sharers = by_topic.get(topic, 1) if omits else 1
                 least = int(self._consumed.limit(topic) * FIRST_FETCH_SECONDS / sharers) if omits else 0
             if not omits or item.omitted:
                 continue
@@ -59,12 +60,16 @@ class OmittingPlans:
                 # It may not exist: it gets a bucket when a response of the broker has named it.
                 plan.bound(item, least)
 
-    def _sharers(self, plan: ConsumerPlan, topic: str) -> int:
-        """The number of partitions that may get bytes of one bucket in a fetch."""
-        if not self._whole_topics:
-            return 1
-        items = [item for item in plan.items if item.topic == topic and item.marks.last_bytes != 0]
-        return max(len(items), 1)
+    def _sharers(self, plan: ConsumerPlan) -> dict[str, int]:
+        """By topic, the number of partitions that may get bytes of its bucket in a fetch, if there are any.
+
+        It is counted once for all topics: a fetch may have thousands of topics, or name two in turn.
+        """
+        found: dict[str, int] = {}
+        for item in plan.items:
+            if item.marks.last_bytes != 0:
+                found[item.topic] = found.get(item.topic, 0) + 1
+        return found
 
 
 def _plan_item(plan: ConsumerPlan, item: ConsumerItem, bucket: Bucket, sharers: int, now: float) -> None:

@@ -1,5 +1,7 @@
 """A topic's quota: one limit for all its partitions, on all brokers."""
 
+from time import thread_time
+
 import pytest
 
 from proxy.quota.engine import QuotaEngine
@@ -129,6 +131,20 @@ def test_a_topic_over_its_limit_is_omitted_and_one_below_it_is_bounded_as_a_whol
     allowed = [item for item in back if not item.omitted]
     assert allowed
     assert sum(item.bound for item in allowed) <= 1000
+
+
+def test_the_time_of_a_plan_is_proportional_to_its_partitions() -> None:
+    """A fetch that names two topics in turn, or thousands, stopped the event loop for a second."""
+
+    def seconds(number: int) -> float:
+        made = engines({DEFAULT_RESOURCE: OMITTING["orders"]}).engine(1, 0.0)
+        asked = [ConsumerItem("ab"[at % 2], at, Watermarks()) for at in range(number)]
+        began = thread_time()
+        plan(made, asked)
+        return thread_time() - began
+
+    few, many = (min(seconds(number) for _ in range(3)) for number in (250, 4000))
+    assert many < 64 * few, "16 times as many, and 256 is the square of that"
 
 
 def test_partitions_and_the_topic_may_both_be_omitted() -> None:
