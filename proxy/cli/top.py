@@ -38,20 +38,26 @@ _WHOLE: Final = 0.999
 def table(port: AdminPort, most: int | None = None, width: int | None = None) -> list[str]:
     """Read the buckets, and return them as a table. Raises UpstreamUnavailable."""
     buckets = port.get(QUOTAS, "quotas")
-    instances = port.get(SHARES, "instances") if any(map(_is_shared, buckets)) else ()
-    return lines(buckets, most, [str(each["instance"]) for each in instances], width)
+    more: list[str] = []
+    if any(map(_is_shared, buckets)):
+        instances, degraded = port.values(SHARES, "instances", degraded=False)
+        if instances:
+            more.append(f"limits are shared by {', '.join(map(_show_instance, instances))}")
+        if degraded:
+            more.append("sharing is degraded, and /readyz says why")
+    return lines(buckets, most, more, width)
 
 
 def lines(
     buckets: Sequence[Bucket],
     most: int | None = None,
-    instances: Iterable[str] = (),
+    more: Iterable[str] = (),
     width: int | None = None,
 ) -> list[str]:
     """Return the table, with at most `most` buckets, and a summary line.
 
-    instances: the names of the proxies that share limits. The table has the shares of this one if a share is
-    less than its limit. width: the columns of the terminal, to which the table is fitted.
+    more: what the summary says besides. width: the columns of the terminal, to which the table is fitted. The
+    table has the shares of this process if a share is less than its limit.
     """
     shown = sorted(buckets, key=_place)
     if most is not None:
@@ -66,9 +72,13 @@ def lines(
     summary = [f"{len(buckets)} buckets, {throttled} throttled"]
     if len(buckets) > len(shown):
         summary.append(f"{len(buckets) - len(shown)} are not shown")
-    if names := ", ".join(map(show_name, instances)):
-        summary.append(f"limits are shared by {names}")
-    return [*columns(head, rows), "; ".join(summary)]
+    return [*columns(head, rows), "; ".join([*summary, *more])]
+
+
+def _show_instance(instance: Mapping[str, Any]) -> str:
+    """The name of an instance, and how many processes have it if there are several."""
+    name, processes = show_name(str(instance["instance"])), instance.get("processes", 1)
+    return f"{name} ({processes} processes)" if processes > 1 else name
 
 
 def _row(bucket: Bucket) -> list[str]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 from uuid import uuid4
 
 from proxy.quota.engines import QuotaEngines
@@ -13,7 +13,7 @@ from proxy.quota.sharing.local_uses import LocalUses, hold
 from proxy.quota.sharing.reported_uses import LocalUse
 from proxy.quota.sharing.reports import Report
 from proxy.quota.sharing.sharing import REPORT_SECONDS, Sharing
-from proxy.store.skipped_records import SkippedRecords
+from proxy.server.shares_log import SharesLog
 
 log = logging.getLogger(__name__)
 JOIN_SECONDS: Final = 5.0
@@ -48,35 +48,6 @@ FAILURES_LOGGED: Final = 10
 """The most different errors that are logged. Further ones are only counted."""
 DUPLICATE_SECONDS: Final = 30.0
 """For how long two live processes may have one name: while one replaces the other."""
-
-
-class SharesLog(Protocol):
-    """The log of reports, which all processes read in the same order: a topic, or that of a supervisor."""
-
-    @property
-    def problem(self) -> str:
-        """Why the log cannot be read or written at the moment; empty if it can."""
-
-    @property
-    def writable(self) -> bool:
-        """Whether append() has an effect."""
-
-    @property
-    def skipped(self) -> SkippedRecords:
-        """The records that are no reports."""
-
-    async def run(self, see: Callable[[Report, int, int], None], begin_anew: Callable[[], None]) -> None:
-        """Follow the log; never returns.
-
-        see: takes each report with its offset and the log's timestamp in milliseconds.
-        begin_anew: records are missing, or the offsets begin again.
-        """
-
-    def append(self, report: Report) -> None:
-        """Write a report, without waiting for it."""
-
-    async def close(self) -> None:
-        """Write what was appended."""
 
 
 class LimitSharing:
@@ -125,8 +96,10 @@ class LimitSharing:
         """How long the last pass over the buckets took."""
         self._namesakes = 0
         """The live processes with this one's name; 0 if there is no other, or not for long."""
-        self._silence_logged = False
-        """Whether the log has the present lack of reports."""
+        self._degradation_logged = False
+        """Whether the log says that sharing is degraded at present."""
+        self._newer_logged = False
+        """Whether the log names a process with a newer format that runs at present."""
 
     @property
     def instances(self) -> int:
@@ -218,7 +191,8 @@ class LimitSharing:
                 self._has_parts = True
                 self.joined.set()
             self._look_for_namesakes()
-            self._log_silence()
+            self._log_newer()
+            self._log_degradation()
             await self._pause(pause if self.joined.is_set() else min(pause, JOIN_PAUSE))
 
     async def _pause(self, seconds: float) -> None:
@@ -363,17 +337,30 @@ class LimitSharing:
                 )
             self._namesakes = found
 
-    def _log_silence(self) -> None:
-        """Log once that no reports arrive, unless the topic has logged a reason.
+    def _log_newer(self) -> None:
+        """Log once that processes write a newer format."""
+        newer = self._sharing.newer()
+        if newer and not self._newer_logged:
+            log.warning(
+                "sharing: %s writes a newer format; this process uses at most an equal part of each limit; "
+                "upgrade this proxy",
+                newer[0],
+            )
+        self._newer_logged = bool(newer)
+
+    def _log_degradation(self) -> None:
+        """Log once that no reports arrive, unless the log has the reason, and once that sharing works again.
 
         If a broker hangs or is killed, the clients of the topic retry, and may have no error for seconds. A
         process that has stalled has read nothing yet.
         """
-        if not self._sharing.degraded:
-            self._silence_logged = False
-        elif not self._silence_logged and self.joined.is_set() and not self._sharing.stalled:
-            self._silence_logged = True
-            if not self.shares_log.problem:
+        if not self.degraded:
+            if self._degradation_logged:
+                log.info("sharing: no longer degraded; %d live processes share limits", self.instances)
+            self._degradation_logged = False
+        elif not self._degradation_logged and self.joined.is_set() and not self._sharing.stalled:
+            self._degradation_logged = True
+            if not (self.shares_log.problem or self._failure):
                 log.warning(
                     "sharing: no report has arrived for %.0f s; this process %s of each limit",
                     self.lag_seconds,

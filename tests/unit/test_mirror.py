@@ -39,6 +39,7 @@ UNTESTED: Final[Mapping[str, str]] = {
     "proxy/server/connection/host.py": "a protocol without code",
     "proxy/server/connection/origin.py": "values without code",
     "proxy/server/listener/listener_context.py": "values without code",
+    "proxy/server/shares_log.py": "a protocol without code",
     "proxy/telemetry/metrics/listeners.py": "a protocol without code",
     "proxy/telemetry/topic_name_lookup.py": "a protocol without code",
     "pipeline/errors.py": "one exception",

@@ -1,6 +1,7 @@
 """The processes that share limits, and how they divide the limits in use.
 
     {"instances": [{"instance": "proxy-a", "processes": 1, "age_seconds": 0.2}],
+     "degraded": false,
      "total": 1,
      "limits": [{"kind": "producer_byte_rate", "broker": 1, "entity": {"user": "alice"}, "limit": 1048576.0,
                  "shares": {"proxy-a": 786432.0, "proxy-b": 262144.0}}]}
@@ -8,7 +9,7 @@
 Several live processes may have the name of one instance, for a while after a restart. `age_seconds` is the
 time since the last report of any of them. `limits` has the limits of which a process uses more than a third
 of its part; each process has an equal part of the others. If less than a limit was used in the last seconds,
-its shares add up to more than the limit.
+its shares add up to more than the limit. `degraded` is true while this process does not share.
 """
 
 from typing import Any, Final, Protocol
@@ -26,6 +27,10 @@ _NAMES: Final = 5
 class Shared(Protocol):
     """What is known of the processes that share; LimitSharing is one."""
 
+    @property
+    def degraded(self) -> bool:
+        """Whether this process does not share."""
+
     def ages(self) -> dict[str, float]:
         """The seconds since the last report of each live process, by its name."""
 
@@ -39,7 +44,7 @@ class Shared(Protocol):
 async def shares(sharing: Shared | None, words: str) -> dict[str, Any]:
     """The instances, and up to MOST limits whose quota and names contain all of these words."""
     if sharing is None:
-        return {"instances": [], "total": 0, "limits": []}
+        return {"instances": [], "degraded": False, "total": 0, "limits": []}
     wanted = words.lower().split()
     rows: list[dict[str, Any]] = []
     total = 0
@@ -58,7 +63,7 @@ async def shares(sharing: Shared | None, words: str) -> dict[str, Any]:
         if found is not None:
             limit, of_processes = found
             rows.append({**row, "limit": limit, "shares": _by_instance(of_processes)})
-    return {"instances": _instances(sharing), "total": total, "limits": rows}
+    return {"instances": _instances(sharing), "degraded": sharing.degraded, "total": total, "limits": rows}
 
 
 def read_key(key: str) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class SharedLimit:
 
     KEY: Final = "18:producer_byte_rate5:alice0:0:0:-1/1"
 
+    degraded: Final = True
+
     def ages(self) -> dict[str, float]:
         return {"proxy-a/1": 0.1, "proxy-b/2": 0.2}
 

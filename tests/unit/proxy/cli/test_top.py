@@ -143,6 +143,10 @@ def test_shares_are_shown_if_proxies_share_limits(server: Server) -> None:
         "producer_byte_rate user alice 1 1 MiB 512 KiB 512 KiB 100% 0.0 s",
         '2 buckets, 0 throttled; limits are shared by "a, b", c',
     ]
+    server.pages["/api/shares"] = {"instances": [{"instance": "a", "processes": 2}], "degraded": True}
+    *_, summary = table(AdminPort(server.url))
+    assert "shared by a (2 processes)" in summary
+    assert "degraded" in summary
 
 
 def test_once_prints_the_table(server: Server) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from typing import Never, Protocol
 
@@ -287,6 +288,7 @@ async def test_a_process_that_reads_its_first_record_late_keeps_the_whole_limits
 async def test_each_silence_of_the_log_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     monkeypatch.setattr(limit_sharing, "REPORT_SECONDS", 0.01)
     monkeypatch.setattr(limit_sharing, "LONGEST_PAUSE", 0.01)
     tasks, written, delivers = Tasks(), 0, True
@@ -300,8 +302,8 @@ async def test_each_silence_of_the_log_is_logged_once(
     def time() -> float:
         return asyncio.get_running_loop().time() * 5
 
-    def lines() -> int:
-        return len([message for message in caplog.messages if "no report has arrived" in message])
+    def lines(said: str = "no report has arrived") -> int:
+        return len([message for message in caplog.messages if said in message])
 
     shares = WorkerSharesLog(append)
     sharing = LimitSharing("a", quota_engines(), shares, time)
@@ -314,10 +316,12 @@ async def test_each_silence_of_the_log_is_logged_once(
         lag = sharing.lag_seconds
         await reached(lambda before=lag: sharing.lag_seconds > before + 5.0, "further passes")
         assert lines() == silence
+        assert lines("no longer degraded") == silence - 1
         delivers = True
-        await reached(lambda: not sharing.degraded, "a report")
+        await reached(lambda number=silence: lines("no longer degraded") == number, "the line of its end")
+        assert not sharing.degraded
     await tasks.cancel()
-    assert all("keeps its part" in message for message in caplog.messages)
+    assert lines("keeps its part") == 2
 
 
 async def test_a_new_topic_keeps_the_parts_until_all_have_joined(start: Start) -> None:
@@ -407,7 +411,9 @@ async def test_two_processes_with_one_name_are_named(
         assert len([message for message in caplog.messages if "SAME" in message]) == 2
 
 
-async def test_foreign_records_and_newer_ones_are_named_and_limits_hold(start: Start) -> None:
+async def test_foreign_records_and_newer_ones_are_named_and_limits_hold(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
         (one, bucket), (_, others_bucket) = start(broker, "a"), start(broker, "b")
         await reached(lambda: bucket.limit == others_bucket.limit == LIMIT / 2, "both have half")
@@ -417,6 +423,9 @@ async def test_foreign_records_and_newer_ones_are_named_and_limits_hold(start: S
         named, skipped = one.warnings()
         assert "NEWER/1" in named
         assert "topic shares" in skipped
+        await reached(
+            lambda: sum("NEWER/1" in line for line in caplog.messages) == 2, "a line of each process"
+        )
         await reached(lambda: bucket.limit == others_bucket.limit == pytest.approx(LIMIT / 3), "a third each")
 
 

@@ -28,7 +28,7 @@ async def test_overview_has_the_quotas_that_can_be_set() -> None:
 
 async def test_shares() -> None:
     status, found = await ask(ConsoleKit(), SHARES, q="alice")
-    assert (status, found["total"], len(found["instances"])) == (200, 1, 2)
+    assert (status, found["total"], len(found["instances"]), found["degraded"]) == (200, 1, 2, True)
 
 
 async def test_configured_and_explain() -> None:

@@ -80,7 +80,7 @@ async def test_shares_of_an_instance_are_those_of_its_processes() -> None:
 
 
 async def test_without_sharing_there_are_none() -> None:
-    assert await shares(None, "") == {"instances": [], "total": 0, "limits": []}
+    assert await shares(None, "") == {"instances": [], "degraded": False, "total": 0, "limits": []}
 
 
 async def test_unreadable_keys_are_skipped_and_the_rest_is_bounded() -> None:
