@@ -6,8 +6,9 @@ the table grows by moving them one by one: the time is proportional to the cube 
 equal keys in a request of 4 KB occupy one of the broker's network threads for 4 s, and 2,000 for 30 s. All
 connections of the thread wait meanwhile. The requests are read before the client's rights and quotas count.
 
-So a request with an array of more than UNCHECKED elements is read, and the connection is closed if its keys
-collide more than those of real requests do: numbered names, like topic-1 to topic-500, collide, too.
+So such a request is read, and the connection is closed if its keys collide more than those of real requests
+do: numbered names, like topic-1 to topic-500, collide, too. A request may have thousands of small arrays,
+such as the configs of each topic, so the steps of all arrays are added up.
 """
 
 from typing import Final, final
@@ -38,38 +39,65 @@ from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader, text
 
 UNCHECKED: Final = 100
-"""So many elements may have any keys."""
+"""So many elements of an array may have the same key."""
+FEW: Final[native] = 12
+"""The keys of so many elements are not read: they count as if all were equal."""
 ELEMENTS_AT_MOST: Final = 10_000
 """The most elements of an array of a request whose keys are checked."""
+ALL_ELEMENTS_AT_MOST: Final = 45_000
+"""The most elements of all arrays of a request, with those without keys. A controller makes no more than
+10,000 changes for a request, and 512 KiB have room for the 40,000 partitions of an OffsetForLeaderEpoch.
+"""
 STEPS_FREE: Final = 30_000_000
-"""The steps that a broker may take to move the elements of any array: 0.2 s."""
+"""The steps that a broker may take to move the elements of any array, and of all arrays of a request but one:
+0.2 s.
+"""
 STEPS_PER_ELEMENT: Final = 150_000
-"""The steps that it may take for each element. Numbered names, such as app0.a to app35.z, take up to
-112,000: a broker needs 1.6 s for the 8,652 topics events_0 to events_8651.
+"""The steps that it may take for each element of this one. Numbered names, such as app0.a to app35.z, take up
+to 112,000: a broker needs 1.6 s for the 8,652 topics events_0 to events_8651.
 """
 SMALLEST_BYTES: Final = 300
 """A request of fewer bytes has no more than UNCHECKED elements in an array."""
 _FIXED: Final = {"b": 1, "h": 2, "i": 4, "q": 8, "u": 16}
 _LAST: Final = 1 << 15
+_STRUCTURES: Final[native] = 0
+_STRING: Final[native] = 1
+_BYTES: Final[native] = 2
+_NUMBERS: Final[native] = 3
+_INT8: Final[native] = 4
+_INT32: Final[native] = 5
+_UUID: Final[native] = 6
+_OTHER: Final[native] = 7
+_KINDS: Final[dict[str, native]] = {
+    "{": _STRUCTURES,
+    "s": _STRING,
+    "B": _BYTES,
+    "*": _NUMBERS,
+    "b": _INT8,
+    "i": _INT32,
+    "u": _UUID,
+}
 
 
 @final
 class Field:
     """A field of a message, in the versions from `since` to `until`."""
 
-    __slots__ = ("fields", "keys", "kind", "since", "size", "until")
+    __slots__ = ("fields", "keys", "kind", "nests", "since", "size", "until")
 
-    def __init__(self, kind: str, since: int, until: int, keys: int, fields: list["Field"]) -> None:
-        self.kind: Final = kind
+    def __init__(self, kind: str, since: native, until: native, keys: native, fields: list["Field"]) -> None:
+        self.kind: Final[native] = _KINDS.get(kind[0], _OTHER)
         """b, h, i, q, u: of a fixed size; s: string; B: bytes; *: an array of `size` bytes each; {: an array
         of structures.
         """
-        self.since: Final = since
-        self.until: Final = until
-        self.size: Final = _FIXED.get(kind[-1], 0)
-        self.keys: Final = keys
+        self.since: Final[native] = since
+        self.until: Final[native] = until
+        self.size: Final[native] = _FIXED.get(kind[-1], 0)
+        self.keys: Final[native] = keys
         """{: how many of `fields`, from the first, are the key; 0 for an array that is a list."""
         self.fields: Final = fields
+        self.nests: Final = any(part.keys > 0 for part in fields)
+        """{: whether its elements have arrays with keys."""
 
 
 @final
@@ -137,8 +165,9 @@ REQUESTS: Final[dict[int, KeyedRequest]] = {
 def check_keys(
     pieces: list[bytes], body_at: int, api_key: int, api_version: int, complete: bool = True
 ) -> int:
-    """Raise Malformed if the keys of a request collide; return how many elements have been read. `pieces` is
-    its frame, or, if it is not `complete`, the first part; `body_at` is the offset behind the client id.
+    """Raise Malformed if the keys of a request collide; return for how many elements the time has been taken
+    that it takes to check a key. `pieces` is its frame, or, if it is not `complete`, the first part;
+    `body_at` is the offset behind the client id.
 
     A request that ends too early is left to the broker, which does not read more of it either. If more of it
     is to come, Malformed is raised if an array with keys has not been read to its end.
@@ -151,98 +180,143 @@ def check_keys(
     try:
         if walk.flexible:
             reader.skip_tags()
-        walk.read(request.fields)
+        walk.read(request.fields, 0)
     except Short as error:
         if not complete and walk.within > 0:
             raise Malformed(f"{api_name(api_key)} that is too large for its keys to be checked") from error
-    return walk.elements
+    return walk.elements if walk.all <= 10 * UNCHECKED else max(walk.elements, walk.all // 8)
 
 
 @final
 class _Walk:
-    def __init__(self, reader: Reader, api_key: int, version: int, flexible: bool) -> None:
+    def __init__(self, reader: Reader, api_key: int, version: native, flexible: bool) -> None:
         self.flexible: Final = flexible
-        self.elements = 0
+        self.all: native = 0
+        """The elements of all arrays so far."""
+        self.elements: native = 0
+        """Those of arrays of more than UNCHECKED elements with keys."""
         self.within = 0
         """How many arrays with keys have not been read to their end, the outer ones included."""
+        self._steps: native = 0
+        """Those that a broker takes for all arrays so far."""
+        self._most_steps: native = 0
+        """Those for the array that takes most."""
         self._reader: Final = reader
         self._api_key: Final = api_key
-        self._version: Final = version
+        self._version: Final[native] = version
 
-    def read(self, fields: list[Field]) -> None:
-        for field in fields:
-            if field.since <= self._version <= field.until:
-                self._field(field)
-
-    def _field(self, field: Field) -> None:
+    def read(self, fields: list[Field], first: native) -> None:
+        """Read the fields from the first on."""
         reader = self._reader
-        kind = field.kind
-        if kind == "{":
-            self._array(field)
-        elif kind == "s":
-            reader.skip_string(self.flexible)
-        elif kind == "B":
-            reader.skip(reader.bytes_length(self.flexible))
-        elif kind.startswith("*"):
-            reader.skip(max(reader.nullable_count(self.flexible), 0) * field.size)
-        else:
-            reader.take(field.size)
+        at = first
+        while at < len(fields):
+            field = fields[at]
+            at += 1
+            if field.since > self._version or field.until < self._version:
+                continue
+            kind = field.kind
+            if kind == _STRUCTURES:
+                self._array(field)
+            elif kind == _STRING:
+                reader.skip_string(self.flexible)
+            elif kind == _BYTES:
+                reader.skip(reader.bytes_length(self.flexible))
+            elif kind == _NUMBERS:
+                reader.skip(reader.count(self.flexible) * field.size)
+            else:
+                reader.take(field.size)
 
     def _array(self, field: Field) -> None:
-        count = max(self._reader.nullable_count(self.flexible), 0)
-        keyed = field.keys > 0 and count > UNCHECKED
-        if keyed and count > ELEMENTS_AT_MOST:
+        count = self._reader.count(self.flexible)
+        self.all += count
+        keyed = field.keys > 0
+        if (keyed and count > ELEMENTS_AT_MOST) or self.all > ALL_ELEMENTS_AT_MOST:
             raise Malformed(f"{api_name(self._api_key)} with an array of {count} elements")
-        hashes: list[int] = []
-        if keyed or _nests(field):
+        within = field.nests or (keyed and count > UNCHECKED)
+        if within:
             self.within += 1
+        if keyed and count > FEW:
+            self._keyed_array(field, count)
+        else:
+            if keyed:
+                self._add(count * count * (count - 1) // 2, count)
+            left = count
+            while left > 0:
+                self.read(field.fields, 0)
+                self._end_element()
+                left -= 1
+        if within:
+            self.within -= 1
+
+    def _end_element(self) -> None:
+        if self.flexible and not self._reader.skip_no_tags():
+            self._reader.skip_tags()
+
+    def _keyed_array(self, field: Field, count: native) -> None:
+        hashes: list[int] = []
         try:
-            for _ in range(count):
-                if keyed:
-                    hashes.append(self._key(field))
-                    self.read(field.fields[field.keys :])
-                else:
-                    self.read(field.fields)
-                if self.flexible:
-                    self._reader.skip_tags()
+            left = count
+            while left > 0:
+                hashes.append(self._key(field))
+                self.read(field.fields, field.keys)
+                self._end_element()
+                left -= 1
         except Short:
             self._check(hashes, count)
             raise
         self._check(hashes, count)
-        if keyed or _nests(field):
-            self.within -= 1
 
     def _key(self, field: Field) -> int:
         """Read the key of an element; return its hash code in Java."""
-        code = 0
+        code: native = 0
+        at: native = 0
         reader = self._reader
-        for part in field.fields[: field.keys]:
-            own = 0  # that of an empty name, and of the id of zeros, if the version does not have the field
-            if part.since <= self._version <= part.until:
-                if part.kind == "s":
+        while at < field.keys:
+            part = field.fields[at]
+            at += 1
+            own: native = 0  # that of an empty name, and of the id of zeros, if the version lacks the field
+            if part.since <= self._version and self._version <= part.until:
+                if part.kind == _STRING:
                     own = java_hash(reader.raw_string(self.flexible))
-                elif part.kind == "u":
+                elif part.kind == _UUID:
                     own = uuid_hash(reader.uuid())
-                elif part.kind == "b":
+                elif part.kind == _INT8:
                     own = reader.u8()
-                    own = own - 256 if own >= 128 else own
+                    if own >= 128:
+                        own -= 256
                 else:
                     own = reader.i32()
             code = (31 * code + own) & 0xFFFF_FFFF
         return code
 
-    def _check(self, hashes: list[int], count: int) -> None:
+    def _check(self, hashes: list[int], count: native) -> None:
         if not hashes:
             return
-        self.elements += len(hashes)
-        check_hashes(hashes, count, self._api_key)
+        if count > UNCHECKED:
+            self.elements += len(hashes)
+        self._add(check_hashes(hashes, count, self._api_key), len(hashes))
+
+    def _add(self, steps: native, elements: native) -> None:
+        """Add the steps for an array. Raise Malformed if those for the other arrays are too many."""
+        self._steps += steps
+        self._most_steps = max(self._most_steps, steps)
+        if self._steps - self._most_steps > STEPS_FREE:
+            raise _collide(self._api_key, elements)
 
 
-def check_hashes(hashes: list[int], count: int, api_key: int) -> None:
-    """Raise Malformed if the hash codes of the elements of an array collide, which has `count` of them."""
-    most = max(STEPS_FREE, STEPS_PER_ELEMENT * len(hashes))
-    if moving_cost(hashes, 2 * count + 1) > most or most_equal(hashes) > UNCHECKED:
-        raise Malformed(f"{api_name(api_key)} with {len(hashes)} elements whose keys are equal or collide")
+def check_hashes(hashes: list[int], count: int, api_key: int) -> native:
+    """Raise Malformed if the hash codes of the elements of an array collide, which has `count` of them.
+    Return the steps that a broker takes for it.
+    """
+    steps: native = moving_cost(hashes, 2 * count + 1)
+    equal = len(hashes) > UNCHECKED and most_equal(hashes) > UNCHECKED
+    if equal or steps > max(STEPS_FREE, STEPS_PER_ELEMENT * len(hashes)):
+        raise _collide(api_key, len(hashes))
+    return steps
+
+
+def _collide(api_key: int, elements: int) -> Malformed:
+    return Malformed(f"{api_name(api_key)} with {elements} elements whose keys are equal or collide")
 
 
 def topic_hash(name: bytes, topic_id: bytes) -> int:
@@ -255,11 +329,6 @@ def uuid_hash(raw: bytes) -> int:
     whole = int.from_bytes(raw, "big")
     mixed = (whole >> 64) ^ (whole & 0xFFFF_FFFF_FFFF_FFFF)
     return (mixed >> 32) ^ (mixed & 0xFFFF_FFFF)
-
-
-def _nests(field: Field) -> bool:
-    """Whether the elements of an array have arrays with keys."""
-    return any(part.keys > 0 for part in field.fields)
 
 
 def java_hash(raw: bytes) -> int:

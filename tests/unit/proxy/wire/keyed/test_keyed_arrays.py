@@ -13,7 +13,9 @@ from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
 from proxy.wire.keyed.keyed_arrays import (
+    ALL_ELEMENTS_AT_MOST,
     ELEMENTS_AT_MOST,
+    FEW,
     REQUESTS,
     SMALLEST_BYTES,
     STEPS_FREE,
@@ -26,7 +28,7 @@ from proxy.wire.reader import Reader
 from tests.support.messages.kio_messages import request_frame, request_type
 from tests.support.messages.random_messages import sample
 
-PRODUCE, JOIN_GROUP, ADD_PARTITIONS, SHARE_FETCH, SHARE_ACKNOWLEDGE = 0, 11, 24, 78, 79
+PRODUCE, JOIN_GROUP, OFFSETS, ADD_PARTITIONS, SHARE_FETCH, SHARE_ACKNOWLEDGE = 0, 11, 23, 24, 78, 79
 FIRST = {PRODUCE: 3, 19: 2, 23: 2, 34: 1, 35: 1, SHARE_FETCH: 1, SHARE_ACKNOWLEDGE: 1}
 """The first version that Kafka 4.3.1 has, if it is not 0."""
 KEYED = {
@@ -113,6 +115,61 @@ def test_other_keys_are_no_error(api_key: int, version: int, array: str) -> None
 
 def test_every_request_with_such_an_array_is_known() -> None:
     assert sorted(KEYED) == sorted(REQUESTS)
+
+
+NESTED: Final = {(case[0], case[2]): case for case in cases() if "." in case[2]}.values()
+"""The arrays within others, of the newest version that has them."""
+
+
+def with_arrays(
+    message: Any, array: str, arrays: int, elements: int, change: Callable[[Any, int], Any]
+) -> Any:
+    """The message with so many small arrays, each in another element of the outer array."""
+    outer, _, inner = array.partition(".")
+    element = getattr(message, outer)[0]
+    [small] = getattr(element, inner)[:1]
+    parts = tuple(change(small, place) for place in range(elements))
+    within = tuple(replace(distinct(element, place), **{inner: parts}) for place in range(arrays))
+    return replace(message, **{outer: within})
+
+
+@pytest.mark.parametrize(("api_key", "version", "array"), NESTED)
+def test_equal_keys_in_very_many_small_arrays_are_found(api_key: int, version: int, array: str) -> None:
+    """Each of them takes a broker a few milliseconds, and 512 KiB have room for 1,000."""
+    message = sample(request_type(api_key, version))
+    with pytest.raises(Malformed, match="keys are equal or collide"):
+        check(with_arrays(message, array, 100, UNCHECKED, same))
+    check(with_arrays(message, array, 50, UNCHECKED, same))
+
+
+@pytest.mark.parametrize("elements", [FEW, UNCHECKED])
+@pytest.mark.parametrize(("api_key", "version", "array"), NESTED)
+def test_other_keys_in_very_many_small_arrays_are_no_error(
+    api_key: int, version: int, array: str, elements: int
+) -> None:
+    message = sample(request_type(api_key, version))
+    read = check(with_arrays(message, array, 100, elements, distinct))
+    assert 100 * elements // 8 <= read <= 100 * elements
+
+
+def test_a_long_array_of_usual_names_leaves_no_more_steps_to_the_others() -> None:
+    message = sample(request_type(19, 7))
+    usual = with_elements(message, "topics", 5000, distinct)
+    check(usual)
+    small = with_arrays(message, "topics.configs", 100, UNCHECKED, same).topics
+    with pytest.raises(Malformed, match="collide"):
+        check(replace(usual, topics=(*usual.topics, *small[:99])))
+
+
+def test_the_elements_of_all_arrays_are_bounded() -> None:
+    """Those without keys, too: the event loop serves nobody else while it reads them."""
+    message = sample(request_type(OFFSETS, 4))
+    [partition] = message.topics[0].partitions[:1]
+    topic = replace(message.topics[0], partitions=(partition,) * (ALL_ELEMENTS_AT_MOST // 10))
+    topics = tuple(distinct(topic, place) for place in range(10))
+    with pytest.raises(Malformed, match="an array of"):
+        check(replace(message, topics=topics))
+    check(replace(message, topics=topics[:9]))
 
 
 def join(names: list[str]) -> Any:
