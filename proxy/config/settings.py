@@ -15,7 +15,7 @@ from proxy.config.usage import UsageSettings
 from proxy.quota.limits.topic_limits import SHARES_TOPIC, STORE_TOPIC
 from proxy.security.settings import Principal, Sni, Text, Tls, UpstreamSasl, UpstreamTls
 from proxy.upstream.addresses import split_address
-from proxy.wire.topic_names import MAX_TOPIC_NAME
+from proxy.wire.long_names import MAX_TOPIC_NAME
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 _SUFFIX: Final = "_shares"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from proxy.errors import KeyPath, SettingsError
 from proxy.quota.limits.topic_limits import USAGE_TOPIC
 from proxy.security.settings import Text
-from proxy.wire.topic_names import MAX_TOPIC_NAME
+from proxy.wire.long_names import MAX_TOPIC_NAME
 
 TOPIC_NAME: Final = rf"^[a-zA-Z0-9._-]{{1,{MAX_TOPIC_NAME}}}$"
 

@@ -9,15 +9,12 @@ This is longer than MAX_BYTES, so no client id that is kept whole is equal to on
 the client id that the client has sent.
 """
 
-from hashlib import sha256
 from typing import Final
+
+from proxy.wire.long_names import DIGITS, KEPT_BYTES, MARK, digest
 
 MAX_BYTES: Final = 255
 """The largest client id that is kept whole, in bytes of UTF-8."""
-_KEPT_BYTES: Final = 200
-"""Enough for people to recognize the client."""
-_MARK: Final = "~sha256:"
-_DIGITS: Final = 64
 _HEXADECIMAL: Final = frozenset("0123456789abcdef")
 
 
@@ -29,7 +26,7 @@ def represented(client_id: str) -> str:
     raw = client_id.encode()
     if len(raw) <= MAX_BYTES:
         return client_id
-    return raw[:_KEPT_BYTES].decode(errors="ignore") + _MARK + sha256(raw).hexdigest()
+    return digest(raw)
 
 
 def configured(client_id: str) -> str:
@@ -39,9 +36,9 @@ def configured(client_id: str) -> str:
 
 def _is_digest(client_id: str) -> bool:
     size = len(client_id.encode())
-    longest = _KEPT_BYTES + len(_MARK) + _DIGITS
+    longest = KEPT_BYTES + len(MARK) + DIGITS
     return (
         MAX_BYTES < size <= longest
-        and client_id[-_DIGITS - len(_MARK) : -_DIGITS] == _MARK
-        and _HEXADECIMAL.issuperset(client_id[-_DIGITS:])
+        and client_id[-DIGITS - len(MARK) : -DIGITS] == MARK
+        and _HEXADECIMAL.issuperset(client_id[-DIGITS:])
     )

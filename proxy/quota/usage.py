@@ -16,7 +16,7 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.wire.cursor import NO_ID, NO_PARTITION
-from proxy.wire.topic_names import MAX_TOPIC_NAME
+from proxy.wire.long_names import MAX_TOPIC_NAME
 from proxy.wire.views import Item
 
 MAX_CLIENTS: Final = 10_000

@@ -25,7 +25,7 @@ from proxy.quota.limits.resources import (
     broker_name,
 )
 from proxy.store.layers import ConfigLayer
-from proxy.wire.topic_names import MAX_TOPIC_NAME
+from proxy.wire.long_names import MAX_TOPIC_NAME
 
 ACTION: Final = "action"
 """The short key. The configs that it stands for end with it, after a dot."""

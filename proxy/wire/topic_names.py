@@ -7,8 +7,6 @@ from mypy_extensions import mypyc_attr
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item
 
-MAX_TOPIC_NAME: Final = 249
-"""Kafka's limit for the length of topics' names."""
 NAMES_AT_MOST: Final = 200_000
 """If there are more, the cache is cleared: topics come and go, and nothing tells which ids are gone."""
 ASKED_AT_MOST: Final = 500

@@ -14,6 +14,7 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import HEAD, NO_ID, Cursor
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.keyed.keyed_arrays import check_hashes, topic_hash
+from proxy.wire.long_names import MAX_TOPIC_NAME, digest
 from proxy.wire.reader import Reader, i32_at, text
 from proxy.wire.records.batches import ends_with_batch
 from proxy.wire.views import NO_HEAD, UNKNOWN, Item, ResponseView, View
@@ -270,11 +271,13 @@ def _id_topic(reader: Reader, cursor: Cursor) -> None:
 
 
 def topic_name(cursor: Cursor) -> str:
-    """Return the name of the topic that is being read, in a message that names topics."""
+    """Return the name of the topic that is being read, in a message that names topics; for one that no topic
+    can have because it is too long, a short one that no topic has.
+    """
     if cursor.topic_size > 0:
         raw = cursor.topic_in[cursor.topic_at : cursor.topic_at + cursor.topic_size]
         if raw != cursor.raw_topic:
-            cursor.known_topic = text(raw)
+            cursor.known_topic = text(raw) if len(raw) <= MAX_TOPIC_NAME else digest(raw)
             cursor.raw_topic = raw
         cursor.topic = cursor.known_topic
         cursor.topic_size = 0
@@ -329,7 +332,8 @@ def _topic(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> 
 
 def _check_hash(cursor: Cursor, hashes: list[int]) -> None:
     """Note the hash code of a topic; after the last one, raise Malformed if they collide."""
-    hashes.append(topic_hash(topic_name(cursor).encode(), cursor.topic_id))
+    raw = cursor.raw_topic if topic_name(cursor) else b""
+    hashes.append(topic_hash(raw, cursor.topic_id))
     if cursor.topics_left == 0:
         check_hashes(hashes, len(hashes), PRODUCE)
 

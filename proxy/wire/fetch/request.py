@@ -14,6 +14,7 @@ from mypy_extensions import i64 as native
 
 from proxy.wire.edit import NO_TAGS, count, i32, raw_string
 from proxy.wire.errors import Malformed
+from proxy.wire.long_names import MAX_TOPIC_NAME
 from proxy.wire.reader import MAX_LENGTH, MAX_TAGS, Reader, i32_at
 
 SESSIONS_FROM: Final = 7
@@ -152,8 +153,18 @@ def _bounded(number: int, at_most: int) -> int:
     return number
 
 
+def _topic(reader: Reader, version: int, flexible: bool) -> bytes:
+    """Read a topic's id or name, which may be kept for as long as a session lasts."""
+    if version >= TOPIC_IDS_FROM:
+        return reader.uuid()
+    topic = reader.raw_string(flexible)
+    if len(topic) > MAX_TOPIC_NAME:
+        raise Malformed(f"a fetch names a topic with {len(topic)} bytes; names have {MAX_TOPIC_NAME} at most")
+    return topic
+
+
 def _read_topic(reader: Reader, request: FetchRequest, version: int, flexible: bool, at_most: int) -> None:
-    topic = reader.uuid() if version >= TOPIC_IDS_FROM else reader.raw_string(flexible)
+    topic = _topic(reader, version, flexible)
     left = reader.count(flexible)
     _bounded(len(request.entries) + left, at_most)
     while left > 0:
@@ -201,7 +212,7 @@ def _read_forgotten(
 ) -> None:
     topics = _bounded(reader.count(flexible), at_most)
     while topics > 0:
-        topic = reader.uuid() if version >= TOPIC_IDS_FROM else reader.raw_string(flexible)
+        topic = _topic(reader, version, flexible)
         left = reader.count(flexible)
         _bounded(len(request.forgotten) + left, at_most)
         while left > 0:

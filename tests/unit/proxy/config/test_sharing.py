@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy.config.sharing import SharingSettings
-from proxy.wire.topic_names import MAX_TOPIC_NAME
+from proxy.wire.long_names import MAX_TOPIC_NAME
 from tests.support.process.settings import SMALLEST, read, rejected_key
 
 

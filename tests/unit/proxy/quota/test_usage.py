@@ -14,7 +14,7 @@ from proxy.quota.usage import (
     UsageLedger,
 )
 from proxy.wire.cursor import NO_ID, NO_PARTITION
-from proxy.wire.topic_names import MAX_TOPIC_NAME
+from proxy.wire.long_names import MAX_TOPIC_NAME
 from proxy.wire.views import Item
 
 PRODUCE, FETCH = 0, 1

@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from proxy.wire.apis.api_00_produce import MAX_READ
 from proxy.wire.cursor import NO_ID
 from proxy.wire.errors import Malformed
+from proxy.wire.long_names import MAX_TOPIC_NAME, digest
 from tests.support.messages.exchanges import TOPIC, milliseconds, produce, produced
 from tests.support.messages.kio_messages import (
     BROKER_HOST,
@@ -43,6 +44,18 @@ def test_a_request_shows_its_acks_and_records(version: int, acks: int) -> None:
     assert (view.api_key, view.api_version, view.size, view.acks) == (0, version, 500, acks)
     assert items_of(view) == [(TOPIC, NO_ID, 0, records_size(version))]
     assert view.edits == []
+
+
+@pytest.mark.parametrize("version", [3, 9, 12])
+@pytest.mark.parametrize("size", [MAX_TOPIC_NAME, MAX_TOPIC_NAME + 1, 30_000])
+def test_a_name_that_is_too_long_for_a_topic_is_not_kept(version: int, size: int) -> None:
+    request = read_frame(request_type(0, version), produce(1, size=500, version=version))
+    (topic,) = request.topic_data
+    name = "n" * size
+    sent = replace(request, topic_data=(replace(topic, name=name), replace(topic, name="")))
+    long, empty = read_request([request_frame(sent)]).items
+    assert long.topic == (name if size <= MAX_TOPIC_NAME else digest(name.encode()))
+    assert empty.topic == ""
 
 
 @pytest.mark.parametrize("version", [0, 2])

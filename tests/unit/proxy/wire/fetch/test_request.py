@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from proxy.wire.api_keys import FETCH
@@ -11,6 +13,7 @@ from proxy.wire.fetch.request import (
     topic_bytes,
     with_max_bytes,
 )
+from proxy.wire.long_names import MAX_TOPIC_NAME
 from tests.support.messages.kio_messages import request_frame, request_type, versions
 from tests.support.messages.random_messages import sample
 from tests.support.messages.reading import read_fetch, read_request
@@ -40,6 +43,21 @@ def test_the_epoch_is_read_however_the_frame_is_split(version: int) -> None:
     if version >= 7:
         with pytest.raises(Short):
             read_session_epoch([frame[: start + 8]], start, version)
+
+
+@pytest.mark.parametrize(
+    ("version", "forgotten"), [(4, False), (7, False), (12, False), (7, True), (12, True)]
+)
+def test_a_name_that_no_topic_can_have_is_not_kept(version: int, forgotten: bool) -> None:
+    """The names of a session stay in memory until its connection ends."""
+    message = sample(request_type(FETCH, version))
+    array = "forgotten_topics_data" if forgotten else "topics"
+    (topic, *_) = getattr(message, array)
+    usual = replace(message, **{array: (replace(topic, topic="n" * MAX_TOPIC_NAME),)})
+    assert read_fetch(request_frame(usual, 1))
+    longer = replace(message, **{array: (replace(topic, topic="n" * (MAX_TOPIC_NAME + 1)),)})
+    with pytest.raises(Malformed, match="250 bytes"):
+        read_fetch(request_frame(longer, 1))
 
 
 def test_a_topic_has_a_name_or_an_id() -> None:
