@@ -1,11 +1,15 @@
 """What a handler of intercepted requests is given, and what it returns."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from proxy.admin.authority import Ask, Rights
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.upstream.partition_counts import PartitionCounts
+
+
+async def _none_before() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,10 @@ class Broker:
     """What the client may do."""
     gone: Callable[[], bool] = lambda: False
     """Whether the client has closed its connection. It is not read from meanwhile."""
+    earlier_done: Callable[[], Awaitable[None]] = _none_before
+    """Waits until the broker has responded to the earlier requests of the connection. It works on one at a
+    time, and a Fetch waits for as long as its client likes: topics that the proxy has looked at may change.
+    """
 
 
 @dataclass(frozen=True, slots=True)

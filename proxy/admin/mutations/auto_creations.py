@@ -32,7 +32,7 @@ from proxy.admin.messages.metadata import (
     read_topic_errors,
 )
 from proxy.admin.mutations.permits import PermitCosts
-from proxy.admin.mutations.turns import LONGEST_SLEEP
+from proxy.admin.mutations.turns import LONGEST_SLEEP, check_client
 from proxy.admin.yielder import Yielder
 from proxy.quota.identity import Identity, client_key
 from proxy.quota.kinds.controller_mutation import ControllerMutation
@@ -98,6 +98,7 @@ class AutoCreations:
         charge = _Charge(self._quota, self._costs(broker.cluster_id), who, self._time)
         admitted = await charge.admit(missing, defaults.partitions, self._bucket, yielder)
         while old and len(admitted) < len(missing):
+            check_client(broker.gone)
             await self._wait(who)
             admitted = await charge.admit(missing, defaults.partitions, self._bucket, yielder)
         if admitted:

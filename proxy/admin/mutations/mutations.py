@@ -45,6 +45,7 @@ from proxy.admin.mutations.turns import MutationTurns
 from proxy.admin.yielder import Yielder
 from proxy.quota.identity import Identity, client_key
 from proxy.quota.kinds.controller_mutation import ControllerMutation
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
@@ -112,15 +113,14 @@ class ControllerMutations:
         bucket = self._quota.bucket(who, self._time())
         if bucket is None:
             run = _ChargedRequest(request, {}, None, self._time)
-        else:
-            costs = await prices.of(request, broker.counts, broker.node_id, yielder)
-            charge = PermitCharge(self._quota, bucket, request, costs, who)
-            run = _ChargedRequest(request, costs, charge, self._time)
-        if bucket is None or request.strict:
             await run.forward(broker.ask, yielder)
         else:
-            async with self._turns.turn(bucket, who):
-                await run.forward(broker.ask, yielder)
+            await broker.earlier_done()
+            if request.strict:
+                run = await self._forward_charged(request, bucket, who, broker, yielder)
+            else:
+                async with self._turns.turn(bucket, who, broker.gone):
+                    run = await self._forward_charged(request, bucket, who, broker, yielder)
         for requested, done in run.done:
             prices.note(request, requested.fields, done.fields, run.costs.get(requested.key, NO_PERMITS))
             await yielder.step()
@@ -130,6 +130,20 @@ class ControllerMutations:
         announced = self._quota.announced(throttle)
         throttle_time_ms = max(min(math.ceil(announced * 1000.0), MAX_THROTTLE_MS), run.throttle_time_ms)
         return Outcome(TopicsResponse(await run.topics(yielder), throttle_time_ms), throttle, announced)
+
+    async def _forward_charged(
+        self, request: TopicsRequest, bucket: Bucket, who: Identity, broker: Broker, yielder: Yielder
+    ) -> "_ChargedRequest":
+        """Forward the topics that the quota admits. What a topic costs is known when nothing else is awaited:
+        topics may get partitions meanwhile.
+        """
+        prices = self.costs(broker.cluster_id)
+        costs = await prices.of(request, broker.counts, broker.node_id, yielder)
+        run = _ChargedRequest(
+            request, costs, PermitCharge(self._quota, bucket, request, costs, who), self._time
+        )
+        await run.forward(broker.ask, yielder)
+        return run
 
 
 async def read_intercepted(intercepted: Intercepted, yielder: Yielder) -> TopicsRequest:

@@ -4,20 +4,22 @@ If internal topics of a group are missing, each heartbeat of a member makes the 
 sends CreateTopics in the client's name to the controller, whose quota is strict, and responds with the status
 MISSING_INTERNAL_TOPICS until the topics are there.
 
-The relay intercepts only the heartbeats of clients with a controller mutation quota. Topics may be created by
-a heartbeat with a topology, and by one of a group that lacked topics, or is not known:
+The relay intercepts only the heartbeats of clients with a controller mutation quota. When the broker has
+responded to the earlier requests of the connection:
 
-1. The proxy requests the partitions of the topology's topics. Without a topology in the heartbeat, it first
-   requests that of the group (StreamsGroupDescribe).
+1. The proxy requests the partitions of the topology's topics. Without a topology in the heartbeat, it uses
+   that of the group's last heartbeats, or first requests it (StreamsGroupDescribe).
 2. If internal topics are missing that have not been charged, the proxy charges them one after the other, as
    the controller does: each when the tokens are not below zero. Each has as many partitions as the largest
    topic that it is made from. A charge replaces that of an earlier heartbeat of the group for the same topic.
    Heartbeats and other requests that wait for one quota are charged one after the other.
 3. When all are charged, the proxy forwards the heartbeat. If its client closes the connection before, the
    charges are those of the group's next heartbeat.
-4. If the response does not have this status, topics that are still missing get their tokens back.
+4. If the response has this status, the proxy looks at the topics again, and charges what they cost more than
+   before: partitions may have been added, or topics deleted, meanwhile. Otherwise topics that are still
+   missing get their tokens back.
 
-All other heartbeats are forwarded at once.
+If no topics are missing, the heartbeat is forwarded at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,6 +50,10 @@ from proxy.wire.errors import ProtocolError
 
 GROUPS_AT_MOST: Final = 10_000
 """Groups that are known to lack no topic, and groups whose topics are being created."""
+TOPICS_AT_MOST: Final = 100_000
+"""The topics of the former."""
+MAX_GROUP_ID: Final = 255
+"""A group with a longer id is described each time."""
 
 Group = tuple[str, str]
 """The ids of a cluster and of a group in it."""
@@ -68,8 +74,10 @@ class StreamsTopics:
         self._costs: Final = costs
         self._time: Final = time
         self._turns: Final = turns
-        self._complete: Final[dict[Group, None]] = {}
-        """Groups that lacked no topic when a member last sent a heartbeat."""
+        self._complete: Final[dict[Group, list[Subtopology]]] = {}
+        """The topologies of groups that lacked no topic when a member last sent a heartbeat."""
+        self._topics = 0
+        """Their topics."""
         self._pending: Final[dict[Group, _Pending]] = {}
 
     async def answer(self, intercepted: Intercepted, broker: Broker) -> Reply:
@@ -84,34 +92,29 @@ class StreamsTopics:
         heartbeat = await read_heartbeat(intercepted.header, intercepted.frame, yielder)
         creation = _Creation(self._costs(broker.cluster_id), intercepted, broker, heartbeat.group_id, yielder)
         group = (broker.cluster_id, heartbeat.group_id)
-        if heartbeat.topology is None and group in self._complete:
-            status = await creation.forward()
-            if status.creates:
-                await creation.look(await creation.described())
-                self._charge(group, creation.missing, who)
+        await broker.earlier_done()
+        if heartbeat.topology is not None:
+            creation.topology = heartbeat.topology
+        elif group in self._complete:
+            creation.topology = self._complete[group]
+            creation.remembered = True
         else:
-            topology = heartbeat.topology
-            if topology is None:
-                topology = await creation.described()
-            status = await self._forward(group, creation, topology, who)
-        self._note(group, status)
+            await creation.describe()
+        status = await self._forward(group, creation, who)
+        self._note(group, creation.topology, status)
         return Reply(frame([creation.response]))
 
-    async def _forward(
-        self, group: Group, creation: "_Creation", topology: list[Subtopology], who: Identity
-    ) -> HeartbeatStatus:
-        """Forward a heartbeat of a group with this topology. If it may create topics that have not been
-        charged, it waits for the quota.
-        """
-        await creation.look(topology)
+    async def _forward(self, group: Group, creation: "_Creation", who: Identity) -> HeartbeatStatus:
+        """Forward a heartbeat. If it may create topics that have not been charged, it waits for the quota."""
+        await creation.look()
         bucket = self._bucket(who)
         if bucket is None or not self._uncharged(group, creation.missing):
-            return await self._forward_now(group, creation, topology, who)
-        async with self._turns.turn(bucket, who):
-            await creation.look(topology)
+            return await self._forward_now(group, creation, who)
+        async with self._turns.turn(bucket, who, creation.gone):
+            await creation.look()
             earlier = self._pending.get(group)
-            charged = await self._charge_each(group, creation.missing, who, creation.yielder)
-            return await self._forward_now(group, creation, topology, who, earlier, charged)
+            charged = await self._charge_each(group, creation, who)
+            return await self._forward_now(group, creation, who, earlier, charged)
 
     def _uncharged(self, group: Group, missing: dict[str, int]) -> list[str]:
         """The missing topics that have not been charged, or for fewer partitions."""
@@ -119,20 +122,19 @@ class StreamsTopics:
         charged = {} if pending is None else pending.topics
         return [name for name, permits in missing.items() if permits > charged.get(name, 0)]
 
-    async def _charge_each(
-        self, group: Group, missing: dict[str, int], who: Identity, yielder: Yielder
-    ) -> int:
+    async def _charge_each(self, group: Group, creation: "_Creation", who: Identity) -> int:
         """Charge missing topics one after the other, each at the moment when the tokens are not below zero;
         return how many tokens are taken. If the limit of another entity applies meanwhile, the rest is left
         to _charge().
         """
+        missing = creation.missing
         uncharged = self._uncharged(group, missing)
         earlier = self._pending.get(group)
         pending: _Pending | None = None
         charged = 0
         for name in uncharged:
-            await yielder.step()
-            await self._turns.wait(who)
+            await creation.yielder.step()
+            await self._turns.wait(who, creation.gone)
             bucket = self._bucket(who)
             if bucket is None or (earlier is not None and earlier.bucket is not bucket):
                 break
@@ -157,7 +159,6 @@ class StreamsTopics:
         self,
         group: Group,
         creation: "_Creation",
-        topology: list[Subtopology],
         who: Identity,
         earlier: "_Pending | None" = None,
         charged: int = 0,
@@ -171,12 +172,13 @@ class StreamsTopics:
         charged += self._charge(group, creation.missing, who)
         status = await creation.forward()
         if status.creates:
+            await creation.look_again()
             self._charge(group, creation.missing, who)  # another heartbeat may have given the tokens back
             pending = self._pending.get(group)
             if pending is not None:
                 pending.begun = True
         elif charged > 0:
-            await creation.look(topology)  # an earlier heartbeat may have created them meanwhile
+            await creation.look()  # an earlier heartbeat may have created them meanwhile
             self._give_back(group, charged, creation.missing, earlier)
         return status
 
@@ -218,15 +220,24 @@ class StreamsTopics:
             if earlier is not None:
                 self._pending[group] = earlier
 
-    def _note(self, group: Group, status: HeartbeatStatus) -> None:
+    def _note(self, group: Group, topology: list[Subtopology], status: HeartbeatStatus) -> None:
         """Note whether the group lacks topics."""
         if not status.complete:
-            self._complete.pop(group, None)
+            self._forget(group)
             return
         self._pending.pop(group, None)
-        self._complete[group] = None
-        if len(self._complete) > GROUPS_AT_MOST:
-            del self._complete[next(iter(self._complete))]
+        if self._complete.get(group) is topology or len(group[1]) > MAX_GROUP_ID:
+            return
+        self._forget(group)
+        self._complete[group] = topology
+        self._topics += _size(topology)
+        while len(self._complete) > GROUPS_AT_MOST or self._topics > TOPICS_AT_MOST:
+            self._forget(next(iter(self._complete)))
+
+    def _forget(self, group: Group) -> None:
+        topology = self._complete.pop(group, None)
+        if topology is not None:
+            self._topics -= _size(topology)
 
 
 class _Pending:
@@ -267,28 +278,65 @@ class _Creation:
         """The response to the heartbeat, header and body, after forward()."""
         self.missing: dict[str, int] = {}
         """After look(): the internal topics that do not exist, with the permits that each costs."""
+        self.topology: list[Subtopology] = []
+        self.remembered = False
+        """Whether the topology is that of an earlier heartbeat: another proxy may have seen a newer one."""
+        self._before: dict[TopicKey, Partitions | None] = {}
+        """After look(): the topics that it has requested, None for those that do not exist."""
+        self._internal: dict[TopicKey, None] = {}
+        """Those that the broker creates."""
         self.yielder: Final = yielder
+        self.gone: Final = broker.gone
         self._costs: Final = costs
         self._intercepted: Final = intercepted
         self._broker: Final = broker
         self._group_id: Final = group_id
 
-    async def described(self) -> list[Subtopology]:
+    async def describe(self) -> None:
         """Request the group's topology."""
         payload = await self._broker.ask(describe_request(self._intercepted.header, self._group_id))
         try:
-            return await read_described_topology(payload, self.yielder)
+            self.topology = await read_described_topology(payload, self.yielder)
         except ProtocolError as error:
             raise _unreadable("StreamsGroupDescribe", error) from error
 
-    async def look(self, topology: list[Subtopology]) -> None:
+    async def look(self) -> None:
         """Request which topics exist. If the broker cannot be asked, none is missing."""
-        names: dict[TopicKey, None] = {}
-        for one in topology:
-            names.update(dict.fromkeys([*one.sources, *one.changelogs, *one.repartitions]))
+        names = await self._names()
+        found = await self._costs.found(self._broker.counts, self._broker.node_id, names) if names else {}
+        self.missing = {} if found is None else await _missing(self.topology, found, self.yielder)
+        self._before = {} if found is None else {name: found.get(name) for name in names}
+
+    async def look_again(self) -> None:
+        """Request what the heartbeat creates, because topics may have changed since look(). Those that have
+        been created meanwhile cost the partitions that they have; none costs less than before.
+        """
+        before = self._before
+        missing = self.missing
+        if self.remembered:
+            await self.describe()
+        await self.look()
+        for name, now in self._before.items():
             await self.yielder.step()
-        found = await self._costs.found(self._broker.counts, self._broker.node_id, [*names]) if names else {}
-        self.missing = {} if found is None else await _missing(topology, found, self.yielder)
+            if now is None or not isinstance(name, str) or name not in before:
+                continue
+            then = before[name]
+            if (then is None or then.topic_id != now.topic_id) and name in self._internal:
+                self.missing[name] = min(now.count, MOST_PARTITIONS)
+        for each, permits in missing.items():
+            await self.yielder.step()
+            self.missing[each] = max(self.missing.get(each, 0), permits)
+
+    async def _names(self) -> list[TopicKey]:
+        """All topics of the topology."""
+        sources: dict[TopicKey, None] = {}
+        internal: dict[TopicKey, None] = {}
+        for one in self.topology:
+            sources.update(dict.fromkeys(one.sources))
+            internal.update(dict.fromkeys([*one.changelogs, *one.repartitions]))
+            await self.yielder.step()
+        self._internal = internal
+        return [*(sources | internal)]
 
     async def forward(self) -> HeartbeatStatus:
         """Forward the heartbeat, and keep the response."""
@@ -321,6 +369,11 @@ async def _missing(
                 missing[name] = min(max(topics[name], 1), MOST_PARTITIONS)
         await yielder.step()
     return missing
+
+
+def _size(topology: list[Subtopology]) -> int:
+    """How many topics a topology has."""
+    return sum(len(one.sources) + len(one.changelogs) + len(one.repartitions) for one in topology) + 1
 
 
 def _unreadable(what: str, error: ProtocolError) -> RelayError:

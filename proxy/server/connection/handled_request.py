@@ -11,7 +11,7 @@ from proxy.server.connection.hang_up import hung_up
 from proxy.server.connection.relay_session import RelaySession
 
 LOOK_SECONDS: Final = 0.02
-"""How often to look whether the client's socket has taken a response."""
+"""How often to look whether the client's socket has taken a response, or the broker has responded."""
 C = TypeVar("C")
 """The connection, as for RelaySession."""
 
@@ -42,6 +42,18 @@ class HandledRequest(Generic[C]):
         response = session.question.ask()
         session.act_on(relay, relay.ask_broker(self.request.exchange, frame, session.time()))
         return await response
+
+    async def earlier_done(self) -> None:
+        """Return when the broker has responded to the earlier requests of the connection. Raises RelayError
+        if the connection is over.
+        """
+        session = self._session
+        exchange = self.request.exchange
+        while (relay := session.relay) is not None and not session.over:
+            if relay.is_next(exchange):
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+        raise RelayError(CLIENT_CLOSED, "the client is gone")
 
     def gone(self) -> bool:
         """Whether the client has closed the connection; nothing is read from it meanwhile."""

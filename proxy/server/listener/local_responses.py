@@ -82,6 +82,7 @@ class LocalResponses:
             handled.ask,
             rights,
             handled.gone,
+            handled.earlier_done,
         )
 
 

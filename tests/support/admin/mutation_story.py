@@ -2,7 +2,7 @@
 is a number.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -86,9 +86,24 @@ class Story:
         self.responses: list[bytes] = []
         """The broker's next responses (header and body), unless it makes them itself."""
         self.reply: Reply | None = None
-        self._broker = Broker(CLUSTER, NODE_ID, self.counts, self._ask, FixedRights())
+        self.earlier_requests: Callable[[], object] = lambda: None
+        """Called when the broker has responded to the earlier requests of the connection."""
+        self.gone = False
+        """Whether the client has closed its connection."""
+        self._broker = Broker(
+            CLUSTER,
+            NODE_ID,
+            self.counts,
+            self._ask,
+            FixedRights(),
+            gone=lambda: self.gone,
+            earlier_done=self._earlier_done,
+        )
         self.slept = 0.0
         self._mutations = ControllerMutations(self.quota, self._time, self._sleep)
+
+    async def _earlier_done(self) -> None:
+        self.earlier_requests()
 
     def _time(self) -> float:
         return self.now

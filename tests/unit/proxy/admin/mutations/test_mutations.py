@@ -9,7 +9,7 @@ from proxy.admin.messages.fields import MAX_REQUEST_BYTES
 from proxy.admin.messages.topics import TopicsApi
 from proxy.admin.mutations.mutations import TOPIC_APIS
 from proxy.quota.limits.enforcement import OBSERVE
-from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, RelayError
+from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_CLOSED, RelayError
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from tests.support.admin.mutation_story import (
     EXISTS,
@@ -84,6 +84,43 @@ def test_permissive_waits_while_the_client_owes(way: int) -> None:
     assert story.slept == 0.0
     story.send(permissive)
     assert story.slept == pytest.approx(19.0)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_topics_cost_what_they_have_after_the_earlier_requests(version: int) -> None:
+    """A Fetch before the request may wait for minutes."""
+    story = Story()
+    story.counts.known = {"a": 1}
+    story.earlier_requests = lambda: story.counts.known.update(a=20)
+    story.send(delete_topics(["a"], version))
+    assert story.tokens == 2.0
+
+
+def test_topics_cost_what_they_have_after_the_wait_for_the_quota() -> None:
+    story = Story()
+    story.counts.known = {"a": 30, "b": 1}
+    story.send(delete_topics(["a"], 4))
+    sleep = story._mutations._turns._sleep
+
+    async def grow(seconds: float) -> None:
+        await sleep(seconds)
+        story.counts.known["b"] = 20
+
+    story._mutations._turns._sleep = grow
+    story.send(delete_topics(["b"], 4))
+    assert story.tokens == pytest.approx(-20.0)
+
+
+@pytest.mark.parametrize("way", [0, 1, 2], ids=["create", "delete", "grow"])
+def test_permissive_is_dropped_if_its_client_does_not_wait(way: int) -> None:
+    story, _, permissive = list(three_ways())[way]
+    story.send(permissive)
+    story.gone = True
+    with pytest.raises(RelayError) as caught:
+        story.send(permissive)
+    assert caught.value.reason == CLIENT_CLOSED
+    assert len(story.sent_on) == 1
+    assert story.tokens == -38.0
 
 
 def test_strict_does_not_wait() -> None:

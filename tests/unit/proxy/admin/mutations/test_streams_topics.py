@@ -1,7 +1,7 @@
 """Internal topics that the heartbeats of streams groups create: what is charged, and what waits."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -59,10 +59,20 @@ class Cluster:
         self.slept = 0.0
         self.gives_up = False
         """Whether the client closes its connection instead of waiting."""
+        self.before_heartbeat: Callable[[], object] = lambda: None
+        """Called when the broker begins with a heartbeat."""
+        self.earlier_requests: Callable[[], object] = lambda: None
+        """Called when the broker has responded to the earlier requests of the connection."""
         costs = PermitCosts(lambda: self.now)
         self.turns = MutationTurns(self.quota, lambda: self.now, self._sleep)
         self.answers = StreamsTopics(self.quota, lambda cluster_id: costs, self.turns, lambda: self.now)
-        self.broker = Broker(CLUSTER, NODE_ID, self.counts, self.ask, FixedRights())
+        self.broker = Broker(
+            CLUSTER, NODE_ID, self.counts, self.ask, FixedRights(), earlier_done=self._earlier_done
+        )
+
+    async def _earlier_done(self) -> None:
+        await asyncio.sleep(0)
+        self.earlier_requests()
 
     async def _sleep(self, seconds: float) -> None:
         if self.gives_up:
@@ -88,6 +98,7 @@ class Cluster:
 
     def _beat(self, request: Any) -> Any:
         """Kafka's handleStreamsGroupHeartbeat."""
+        self.before_heartbeat()
         if self.error_code:
             return heartbeat_response({}, self.error_code)
         if request.topology is not None:
@@ -236,6 +247,81 @@ def test_the_heartbeats_of_a_complete_group_are_only_forwarded() -> None:
         assert cluster.send(staying("g")).status is None
     assert cluster.asked == [STREAMS_GROUP_HEARTBEAT] * 10
     assert cluster.slept == slept
+
+
+def test_a_deleted_topic_of_a_complete_group_is_created_again_when_a_controller_would_admit_it() -> None:
+    cluster = Cluster()
+    cluster.send(joining("g", 5))
+    cluster.send(staying("g"))
+    assert cluster.tokens < 0
+    slept = cluster.slept
+    for name in names("g", 5):
+        del cluster.counts.known[name]
+    cluster.send(staying("g"))
+    assert cluster.created == 2 * names("g", 5)
+    assert cluster.slept - slept == pytest.approx(5 * PARTITIONS / RATE)
+    assert cluster.tokens == pytest.approx(-PARTITIONS)
+
+
+def test_topics_that_are_deleted_just_before_the_broker_looks_are_paid_for_afterwards() -> None:
+    cluster = Cluster()
+    cluster.send(joining("g", 2))
+    cluster.send(staying("g"))
+    before = cluster.tokens
+    cluster.before_heartbeat = lambda: cluster.counts.known.pop("g-1", None)
+    cluster.creates = False
+    cluster.send(staying("g"))
+    assert cluster.tokens == before - PARTITIONS
+
+
+def test_topics_that_exist_again_after_the_heartbeat_are_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their ids are others."""
+    cluster = Cluster()
+    cluster.send(joining("g", 2))
+    cluster.send(staying("g"))
+    before = cluster.tokens
+    remaining = cluster.counts.topics
+
+    async def topics(node_id: int, keys: Sequence[TopicKey]) -> dict[TopicKey, Partitions]:
+        found = await remaining(node_id, keys)
+        if STREAMS_GROUP_HEARTBEAT in cluster.asked:
+            found["g-1"] = Partitions(found["g-1"].count, bytes(16))
+        return found
+
+    monkeypatch.setattr(cluster.counts, "topics", topics)
+    cluster.asked.clear()
+    monkeypatch.setattr(
+        cluster, "_beat", lambda request: heartbeat_response({MISSING_INTERNAL_TOPICS: "g-1"})
+    )
+    cluster.send(staying("g"))
+    assert cluster.tokens == before - PARTITIONS
+
+
+def test_a_source_that_grows_before_the_broker_reads_the_heartbeat_makes_its_topics_dearer() -> None:
+    cluster = Cluster()
+    cluster.before_heartbeat = lambda: cluster.counts.known.update(source=1000)
+    cluster.send(joining("g", 2))
+    assert cluster.tokens == BURST - 2 * 1000
+
+
+def test_the_proxy_looks_when_the_broker_has_responded_to_the_earlier_requests() -> None:
+    """A Fetch before the heartbeat may wait for minutes, in which topics change."""
+    cluster = Cluster()
+    cluster.earlier_requests = lambda: cluster.counts.known.update(source=1000)
+    cluster.send(joining("g", 2))
+    assert cluster.slept == pytest.approx((1000 - BURST) / RATE)
+    assert cluster.tokens == pytest.approx(-1000)
+
+
+def test_a_topology_that_another_proxy_has_seen_is_paid_for() -> None:
+    cluster = Cluster()
+    cluster.send(joining("g", 1))
+    cluster.send(staying("g"))
+    before = cluster.tokens
+    cluster.groups["g"] = joining("g", 2)
+    cluster.creates = False
+    cluster.send(staying("g"))
+    assert cluster.tokens == before - PARTITIONS
 
 
 def test_a_group_does_not_wait_for_what_it_has_paid_for() -> None:
@@ -439,6 +525,15 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         _each(cluster, [staying(f"g{number}") for number in range(5)])
     assert len(cluster.answers._complete) == 3
+    monkeypatch.setattr(streams_topics, "TOPICS_AT_MOST", 100)
+    _each(cluster, [joining(f"wide{number}", 40) for number in range(3)])
+    for _ in range(2):
+        _each(cluster, [staying(f"wide{number}") for number in range(3)])
+    assert [group for _, group in cluster.answers._complete] == ["wide1", "wide2"]
+    assert cluster.answers._topics == 2 * (40 + 1 + 1)
+    long = "g" * (streams_topics.MAX_GROUP_ID + 1)
+    _each(cluster, [joining(long), staying(long)])
+    assert [group for _, group in cluster.answers._complete] == ["wide1", "wide2"]
 
 
 def _each(cluster: Cluster, messages: Iterable[Any]) -> None:

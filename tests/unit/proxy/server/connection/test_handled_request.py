@@ -223,6 +223,34 @@ async def test_a_request_that_nobody_else_can_respond_to_ends_the_connection() -
         assert stage.owner.ended_with == ["broker_unavailable"]
 
 
+async def answer_in_turn(connection: Connection, request: Intercepted) -> None:
+    handled = connection.handled(request)
+    await handled.earlier_done()
+    handled.answer(responded(7))
+
+
+async def test_a_request_waits_for_the_broker_s_earlier_responses() -> None:
+    async with asyncio.timeout(30), Stage(answer_in_turn) as stage:
+        stage.writer.write(opaque(6, OTHER) + opaque(7, OWN))
+        await stage.broker.wait_for(opaque(6, OTHER))
+        await until(lambda: len(stage.owner.tasks) == 2)
+        done, _ = await asyncio.wait([stage.owner.tasks[-1]], timeout=0.1)
+        assert not done
+        stage.broker.send(responded(6))
+        assert await stage.receive() == responded(6)
+        assert await stage.receive() == responded(7)
+
+
+async def test_it_does_not_wait_when_the_connection_is_over() -> None:
+    async with asyncio.timeout(30), Stage(answer_in_turn) as stage:
+        stage.writer.write(opaque(6, OTHER) + opaque(7, OWN))
+        await stage.broker.wait_for(opaque(6, OTHER))
+        stage.broker.hang_up()
+        with pytest.raises(RelayError) as caught:
+            await stage.owner.tasks[-1]
+        assert caught.value.reason == CLIENT_CLOSED
+
+
 async def ask_when_it_is_over(connection: Connection, request: Intercepted) -> None:
     connection.session.close("over")
     await connection.handled(request).ask(QUESTION)

@@ -68,6 +68,9 @@ class Connection:
     def gone(self) -> bool:
         return False
 
+    async def earlier_done(self) -> None:
+        pass
+
     def forward(self, frame: bytes) -> None:
         self.got.append(("forwarded", frame))
 
