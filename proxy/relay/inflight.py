@@ -150,6 +150,12 @@ class InFlight:
         return each is not None
 
     @property
+    def handles(self) -> bool:
+        """Whether the proxy works on the request that has been read last, an intercepted one."""
+        last = self._last
+        return last is not None and last.local and last.local_response is None
+
+    @property
     def awaits_event(self) -> bool:
         """Whether the broker may respond to an outstanding request as late as its client likes."""
         exchange = self._first

@@ -224,6 +224,7 @@ class Relay:
             exchange.delayed_until = now + delay_seconds
         self._in_flight.count_throttle(exchange)
         self._in_flight.respond(exchange, self._responses.charges.announce_local(exchange, response, now))
+        self._requests.admission.end_buffered()
         self._read_requests(now)
         return self._finish()
 
@@ -244,6 +245,7 @@ class Relay:
         """
         self.output.clear()
         self._requests.interception.forward(exchange, frame, now)
+        self._requests.admission.end_buffered()
         self._read_requests(now)
         return self._finish()
 

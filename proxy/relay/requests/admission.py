@@ -235,14 +235,13 @@ class RequestAdmission:
             self._mode.change(CLOSING)
 
     def end_buffered(self) -> None:
-        """Note that a complete request has been forwarded, answered or dropped, unless it waits: its memory
-        is needed until the broker has taken it. An earlier request may still need the connection's memory.
+        """Note that a complete request has been forwarded, answered or dropped, unless it waits, or the proxy
+        works on it: its memory is needed until the broker has taken it. An earlier request may still need the
+        connection's memory.
         """
-        if self._buffer.shared and self._mode.now not in (
-            PRODUCE_WAITING,
-            NAMES_WAITING,
-            FIRST_WAITING,
-        ):
+        if not self._buffer.shared or self._mode.now in (PRODUCE_WAITING, NAMES_WAITING, FIRST_WAITING):
+            return
+        if not self._in_flight.handles:
             self._buffer.forwarded_large()
 
     # The steps of the parts after the first one

@@ -1,7 +1,8 @@
 """RequestBuffer: large requests that are read only when they are complete.
 
-A Produce request uses memory that connections share, and waits if there is none. Each connection has its own
-memory for other requests, up to MAX_BUFFERED_FRAME_BYTES; limits.max_list_request_bytes bounds these.
+A Produce request, or one that the proxy answers, uses memory that connections share, and waits if there is
+none. Each connection has its own memory for fetches, up to MAX_BUFFERED_FRAME_BYTES;
+limits.max_list_request_bytes bounds these.
 """
 
 from typing import Final, final
@@ -50,7 +51,7 @@ class RequestBuffer:
         self._parts: Final = FrameBuffer()
         self._large_frames: Final = large_frames
         self._large: LargeFrame | None = None
-        """The memory of a Produce request; None before the first one that is large."""
+        """The shared memory of a request; None before the first one that is large."""
         self.shared = False
         """Whether the request uses shared memory, and forwarded_large() is due."""
         self._first_part: Frame | None = None
@@ -79,7 +80,7 @@ class RequestBuffer:
         """Take the first part of a client's request. Return False if it waits for memory, until `due_at`."""
         self.due_at = 0.0
         self.shared = False
-        if _api_key(part) == PRODUCE:
+        if _api_key(part) not in (FETCH, SHARE_FETCH):
             large = self._large
             if large is None:
                 large = self._large = LargeFrame(self._large_frames)

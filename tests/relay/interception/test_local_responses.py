@@ -1,5 +1,6 @@
 """Requests that the proxy answers itself: no broker hears of them, and their responses take their turn."""
 
+from proxy.relay.budgets.large_frames import LargeFrames
 from proxy.relay.budgets.read_turns import PAUSE_SECONDS
 from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.intercepted import MAX_ALTER_QUOTAS_BYTES, MAX_DESCRIBE_BYTES
@@ -18,6 +19,7 @@ from tests.support.messages.exchanges import (
 from tests.support.stories.playbook import EVERYONE, Playbook, Quotas, new_relay
 
 OWN = 49
+MIB = 1 << 20
 
 
 def story(quotas: Quotas | None = None) -> Playbook:
@@ -112,3 +114,24 @@ def test_a_drain_answers_a_flood_to_its_end() -> None:
     number = 2 * DONE_AT_ONCE // UNSUPPORTED_WEIGHT
     story = Playbook(new_relay()).client(b"".join(api_versions(n) for n in range(number))).drain()
     story.at(2 * PAUSE_SECONDS).to_client(*(unsupported_api_versions(n, 0, 4) for n in range(number))).idle()
+
+
+def test_large_requests_of_all_connections_share_memory_until_they_are_answered() -> None:
+    """A client would otherwise use 16 MiB on each of hundreds of connections."""
+    frames = LargeFrames(5 * MIB)
+    one, other = [
+        Playbook(new_relay(intercepted_api_keys=frozenset([OWN]), large_frames=frames)) for _ in range(2)
+    ]
+    large = opaque(1, OWN, body=bytes(3 * MIB))
+    one.client(large[: 2 * MIB])
+    assert frames.reserved == len(large)
+    other.client(large[: 2 * MIB])
+    assert other.relay.client_muted
+    one.client(large[2 * MIB :]).busy()
+    assert frames.reserved == len(large)
+    one.own(responded(1)).to_client(responded(1)).to_broker()
+    assert frames.reserved == 0
+    other.at(10.0)
+    assert frames.reserved == len(large)
+    other.relay.end()
+    assert frames.reserved == 0

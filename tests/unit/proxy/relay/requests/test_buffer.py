@@ -99,18 +99,20 @@ def test_nothing_is_buffered_before_the_login(api_key: int) -> None:
     assert not side.buffer.takes(part(api_key))
 
 
-def test_requests_but_produce_use_memory_of_the_connection() -> None:
+@pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])
+def test_fetches_use_memory_of_the_connection(api_key: int) -> None:
     side = Side()
-    first = part(FETCH, MAX_BUFFERED_FRAME_BYTES)
+    first = part(api_key, MAX_BUFFERED_FRAME_BYTES)
     assert side.buffer.begin(first, WHO, START)
     assert (side.buffer.due_at, side.frames.reserved, side.buffer.shared) == (0.0, 0, False)
     whole = present(side.buffer.add(Frame([b"two"], MAX_BUFFERED_FRAME_BYTES, True)))
     assert whole.pieces == [*first.pieces, b"two"]
 
 
-def test_a_produce_request_uses_shared_memory_until_the_broker_has_it() -> None:
+@pytest.mark.parametrize("api_key", [PRODUCE, OWN])
+def test_other_requests_use_shared_memory_until_the_broker_has_them(api_key: int) -> None:
     side = Side()
-    assert side.buffer.begin(part(PRODUCE, SOME), WHO, START)
+    assert side.buffer.begin(part(api_key, SOME), WHO, START)
     assert (side.buffer.due_at, side.frames.reserved) == (START + LARGE_FRAME_SECONDS, SOME)
     assert side.buffer.shared
     side.output.send_to_broker([b"one"])
