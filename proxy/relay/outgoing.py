@@ -52,6 +52,18 @@ class Outgoing:
             self._end = frame.start + frame.size
 
     @property
+    def any(self) -> bool:
+        """Whether there are bytes."""
+        return self._end > 0 or len(self._pieces) > 0
+
+    @property
+    def run(self) -> bytes | None:
+        """All bytes, if they are frames that follow each other in one chunk, as they mostly are; else None.
+        It spares the list of `pieces`.
+        """
+        return self._run() if self._end > 0 and len(self._pieces) == 0 else None
+
+    @property
     def pieces(self) -> list[bytes]:
         """All bytes that have been added; the caller may keep the list."""
         self._end_run()
@@ -61,13 +73,17 @@ class Outgoing:
         """Make the last frames a piece."""
         if self._end == 0:
             return
-        chunk = self._chunk
-        piece = chunk
-        if self._start > 0 or self._end < len(chunk):
-            piece = chunk[self._start : self._end]
+        piece = self._run()
         self._chunk = b""
         self._end = 0
         if self._pieces:
             self._pieces.append(piece)
         else:
             self._pieces = [piece]
+
+    def _run(self) -> bytes:
+        """The last frames as one piece."""
+        chunk = self._chunk
+        if self._start > 0 or self._end < len(chunk):
+            return chunk[self._start : self._end]
+        return chunk

@@ -21,11 +21,11 @@ class RelayOutput:
     """
 
     __slots__ = (
-        "_to_broker",
-        "_to_client",
         "broker_paused",
         "broker_responses",
         "client_muted",
+        "for_broker",
+        "for_client",
         "holds_memory",
         "intercepted",
         "names_wanted",
@@ -35,8 +35,8 @@ class RelayOutput:
     )
 
     def __init__(self) -> None:
-        self._to_broker: Final = Outgoing()
-        self._to_client: Final = Outgoing()
+        self.for_broker: Final = Outgoing()
+        self.for_client: Final = Outgoing()
         self.intercepted = NO_REQUESTS
         """Requests that the proxy answers. Each needs one Relay.answer(); the relay reads no further request
         before it.
@@ -70,18 +70,18 @@ class RelayOutput:
 
     @property
     def to_broker(self) -> list[bytes]:
-        """Bytes for the broker, in pieces."""
-        return self._to_broker.pieces
+        """The bytes for the broker, in pieces."""
+        return self.for_broker.pieces
 
     @property
     def to_client(self) -> list[bytes]:
-        """Bytes for the client, in pieces."""
-        return self._to_client.pieces
+        """The bytes for the client, in pieces."""
+        return self.for_client.pieces
 
     def clear(self) -> None:
         """Begin a call: clear the output of the last one."""
-        self._to_broker.clear()
-        self._to_client.clear()
+        self.for_broker.clear()
+        self.for_client.clear()
         if self.unusual:
             self.unusual = False
             self.intercepted = NO_REQUESTS
@@ -101,27 +101,23 @@ class RelayOutput:
 
     def send_to_broker(self, pieces: list[bytes]) -> None:
         """Add bytes for the broker. The caller must not use the list again."""
-        self._to_broker.add(pieces)
+        self.for_broker.add(pieces)
 
     def forward_to_broker(self, frame: Frame) -> None:
         """Add a frame for the broker, unchanged."""
-        self._to_broker.add_frame(frame)
+        self.for_broker.add_frame(frame)
 
     def forget_to_broker(self) -> None:
         """Drop the references to the bytes for the broker, which have been sent."""
-        self._to_broker.clear()
-
-    def forget_to_client(self) -> None:
-        """Drop the references to the bytes for the client, which have been sent."""
-        self._to_client.clear()
+        self.for_broker.clear()
 
     def send_to_client(self, pieces: list[bytes]) -> None:
         """Add bytes for the client. The caller must not use the list again."""
-        self._to_client.add(pieces)
+        self.for_client.add(pieces)
 
     def forward_to_client(self, frame: Frame) -> None:
         """Add a frame for the client, unchanged."""
-        self._to_client.add_frame(frame)
+        self.for_client.add_frame(frame)
 
     def intercept(self, request: Intercepted) -> None:
         """Output a request that the proxy answers."""

@@ -11,6 +11,7 @@ from typing import Final, Generic, TypeVar, cast, final
 from proxy.relay.budgets.read_turns import PAUSE_SECONDS
 from proxy.relay.close_reasons import CLIENT_CLOSED, DRAINED, BrokerUnreachable, RelayError
 from proxy.relay.exchange import Exchange
+from proxy.relay.outgoing import Outgoing
 from proxy.relay.output import RelayOutput
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker.question import BrokerQuestion
@@ -29,7 +30,7 @@ from proxy.server.connection.pauses import (
     UNREAD,
     Pauses,
 )
-from proxy.server.connection.tls_records import joined
+from proxy.server.connection.sending import send
 
 LATE_SECONDS: Final = 1.0
 """A timer that is later than this shows that the process was suspended."""
@@ -259,15 +260,15 @@ class RelaySession(Generic[C]):
         if muted != self.pauses.has(MUTED):
             self.pause(MUTED, muted)
         # A connection that is idle after this call keeps no bytes: a read brings up to 256 KiB.
-        to_broker = output.to_broker
-        if to_broker:
-            self._send_to_broker(to_broker)
-            output.forget_to_broker()
-        pieces = output.to_client
-        if pieces and self.client is not None:
+        for_broker = output.for_broker
+        if for_broker.any:
+            self._send_to_broker(for_broker)
+            for_broker.clear()
+        for_client = output.for_client
+        if for_client.any and self.client is not None:
             self._unrouted = None
-            self.client.writelines(joined(pieces) if self.client_tls else pieces)
-            output.forget_to_client()
+            send(self.client, for_client, self.client_tls)
+            for_client.clear()
         if output.unusual:
             self._take_requests(output)
         paused = output.broker_paused
@@ -308,12 +309,12 @@ class RelaySession(Generic[C]):
             brokers = output.take_unknown_brokers()
             self.act_on(relay, output)
 
-    def _send_to_broker(self, pieces: list[bytes]) -> None:
+    def _send_to_broker(self, outgoing: Outgoing) -> None:
         broker = self._broker.transport
         if broker is not None:
-            broker.writelines(joined(pieces) if self._broker.tls else pieces)
+            send(broker, outgoing, self._broker.tls)
             self._give_memory_back()
-        elif self._broker.wait_with(pieces):
+        elif self._broker.wait_with(outgoing.pieces):
             self.pause(CONNECTING, True)
             self._host.start_connecting(self._connection, cast("asyncio.Protocol", self._broker))
 
@@ -384,11 +385,12 @@ class RelaySession(Generic[C]):
     def fail_in_call(self, relay: Relay, error: RelayError) -> None:
         """End the connection because a call of the relay has raised."""
         # The quotas have charged the requests before the error. A broker, too, would execute them.
-        if relay.output.to_broker:
-            self._send_to_broker(relay.output.to_broker)
+        output = relay.output
+        if output.for_broker.any:
+            self._send_to_broker(output.for_broker)
         # Responses that came before the error still leave, as does the one that tells the client of it.
-        if self.client is not None:
-            self.client.writelines(relay.output.to_client)
+        if output.for_client.any and self.client is not None:
+            send(self.client, output.for_client, self.client_tls)
         self.fail(error)
 
     def close(self, reason: str) -> None:

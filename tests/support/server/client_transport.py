@@ -13,6 +13,9 @@ class ClientTransport:
     def get_extra_info(self, name: str) -> Any:
         return ("127.0.0.1", 1) if name == "peername" else None
 
+    def write(self, data: bytes) -> None:
+        self.written += data
+
     def writelines(self, pieces: list[bytes]) -> None:
         self.written += b"".join(pieces)
 

@@ -81,3 +81,34 @@ def test_the_next_call_begins_with_nothing_and_lists_that_were_taken_stay() -> N
     assert (out.pieces, taken) == ([], [A])
     out.add([b"next"])
     assert out.pieces == [b"next"]
+
+
+def test_only_frames_that_are_one_piece_are_a_run() -> None:
+    found, out = splitter(A + B + C), Outgoing()
+    assert (out.any, out.run) == (False, None)
+    out.add_frame(next_of(found))
+    assert (out.any, out.run, out.run) == (True, A, A), "it stays"
+    out.add_frame(next_of(found))
+    assert (out.run, out.pieces) == (A + B, [A + B])
+    assert out.run is None, "it has become a piece"
+    out.clear()
+    assert (out.any, out.run, out.pieces) == (False, None, [])
+
+
+def test_bytes_and_frames_are_no_run() -> None:
+    found, out = splitter(A + B + C), Outgoing()
+    out.add([b"own"])
+    out.add_frame(next_of(found))
+    assert (out.any, out.run) == (True, None)
+    out.clear()
+    out.add_frame(next_of(found))
+    out.add([b"own"])
+    assert (out.any, out.run, out.pieces) == (True, None, [B, b"own"])
+
+
+def test_a_run_that_is_a_whole_chunk_is_this_chunk() -> None:
+    chunk = A + B
+    found, out = splitter(chunk), Outgoing()
+    out.add_frame(next_of(found))
+    out.add_frame(next_of(found))
+    assert out.run is chunk

@@ -52,6 +52,9 @@ class Transport:
     def set_write_buffer_limits(self, high: int) -> None:
         self.calls.append(high)
 
+    def write(self, data: bytes) -> None:
+        self.writelines([data])
+
     def writelines(self, pieces: list[bytes]) -> None:
         self.calls.append(b"".join(pieces))
 

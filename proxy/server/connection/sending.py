@@ -1,13 +1,25 @@
-"""Writes to a TLS connection in few records.
+"""Writes what a relay outputs to a side of its connection."""
 
-The event loop encrypts each piece that it gets as a record of its own, which costs as much as relaying a
-small message.
-"""
-
+import asyncio
 from typing import Final
+
+from proxy.relay.outgoing import Outgoing
 
 RECORD_BYTES: Final = 1 << 14
 """TLS's largest record."""
+
+
+def send(transport: asyncio.Transport, outgoing: Outgoing, tls: bool) -> None:
+    """Write all bytes; `tls`: the transport encrypts them, in few records.
+
+    The event loop encrypts each piece that it gets as a record of its own, which costs as much as relaying a
+    small message.
+    """
+    run = outgoing.run
+    if run is not None:
+        transport.write(run)
+    else:
+        transport.writelines(joined(outgoing.pieces) if tls else outgoing.pieces)
 
 
 def joined(pieces: list[bytes]) -> list[bytes]:
