@@ -33,6 +33,7 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import Cursor
 from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
+from proxy.wire.spare_items import SpareItems
 
 
 @final
@@ -59,6 +60,7 @@ class Relay:
         names = settings.topic_names
         budget = IdBudget(names)
         cursor = Cursor()
+        spare_items = SpareItems(settings.spare_items)
         self._engine: Final = engine
         self._names: Final = names
         self._late: LateResponses | None = None
@@ -80,6 +82,7 @@ class Relay:
             client=new_client(Identity(principal, "", client_address), b"", traffic, node_id),
             settings=settings,
             names=budget,
+            spare_items=spare_items,
             cursor=cursor,
             node_id=node_id,
             session_mask=session_mask,
@@ -95,7 +98,7 @@ class Relay:
             errors=errors,
             authentication=authentication,
             turns=settings.response_turns,
-            spare_items=settings.spare_items,
+            spare_items=spare_items,
             reader=settings.reader,
             cursor=cursor,
         )

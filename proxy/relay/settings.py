@@ -11,7 +11,7 @@ from proxy.relay.login.authentication import Login
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import MAX_LENGTH, NOTHING, Reader
-from proxy.wire.spare_items import SpareItems
+from proxy.wire.spare_items import SpareTable
 from proxy.wire.topic_names import TopicNames
 
 NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
@@ -68,7 +68,7 @@ class RelaySettings:
         """How many requests are read at once."""
         self.response_turns: Final = ReadTurns(None) if response_turns is None else response_turns
         """How many responses are read at once."""
-        self.spare_items: Final = SpareItems()
+        self.spare_items: Final = SpareTable()
         """The items of messages that are done with, for the next ones."""
         self.reader: Final = Reader(NOTHING)
         """Reads every message that is there as a whole, one after the other."""

@@ -1,6 +1,9 @@
 """SpareItems: reuses the items of messages that have been processed for later messages.
 
-Otherwise a message with many partitions would create an object for each of them, and soon drop them all.
+Otherwise a message with many partitions would create an object for each of them, and soon drop them all. Most
+messages of a connection have the same partitions in the same order. Such a message gets the items of an
+earlier one of the same connection, so only sizes change, and what quotas have looked up for the items stays
+valid.
 """
 
 from typing import Final, final
@@ -11,35 +14,86 @@ from proxy.wire.views import NO_ITEMS, Item, View
 
 ITEMS_AT_MOST: Final[native] = 64
 """The most items of a list that is kept: longer lists would take memory that few messages use."""
-LISTS_AT_MOST: Final[native] = 64
-"""The most lists that are kept, for requests and responses. With all their items, they take half a
-megabyte.
+LISTS_AT_MOST: Final[native] = 256
+"""The most lists that are kept, for requests and responses of all connections. With all their items, they
+take two megabytes.
 """
 
 
 @final
-class SpareItems:
-    """Lists of items that no message uses. The connections of a listener share one object."""
+class SpareList:
+    """A list of items that no message uses, or none."""
 
-    __slots__ = ("_count", "_lists")
+    __slots__ = ("items", "next", "place")
 
     def __init__(self) -> None:
-        self._lists: Final[list[list[Item]]] = [NO_ITEMS] * LISTS_AT_MOST
-        """A stack of fixed length: a list that grows and shrinks would reallocate its memory for nearly every
-        message.
-        """
-        self._count: native = 0
-        """The number of lists in the stack."""
+        self.items: list[Item] = NO_ITEMS
+        self.next: SpareList | None = None
+        """The next one of the connection, in one of its two stacks."""
+        self.place: native = 0
+        """Its index in the table, if it has one."""
+
+
+@final
+class SpareTable:
+    """The lists of a listener's connections. A list that enters a full table takes the place of the one that
+    has been there for the longest time: many connections are idle.
+    """
+
+    __slots__ = ("_hand", "_lists")
+
+    def __init__(self) -> None:
+        self._lists: Final[list[SpareList]] = [SpareList() for _ in range(LISTS_AT_MOST)]
+        self._hand: native = 0
+        """The index of the list that leaves next."""
+
+    def keep(self, spare: SpareList) -> None:
+        """Let a list have a place, unless it has one."""
+        lists = self._lists
+        if lists[spare.place] is spare:
+            return
+        hand = self._hand
+        lists[hand].items = NO_ITEMS
+        lists[hand] = spare
+        spare.place = hand
+        self._hand = hand + 1 if hand + 1 < LISTS_AT_MOST else 0
+
+    def take_oldest(self) -> list[Item]:
+        """Take the items of the list that leaves next."""
+        oldest = self._lists[self._hand]
+        items = oldest.items
+        oldest.items = NO_ITEMS
+        return items
+
+
+@final
+class SpareItems:
+    """The lists of one connection. With several requests in flight, it has several."""
+
+    __slots__ = ("_empty", "_full", "_table")
+
+    def __init__(self, table: SpareTable) -> None:
+        self._table: Final = table
+        self._full: SpareList | None = None
+        """The lists that have items, as a stack; those that have left the table are empty."""
+        self._empty: SpareList | None = None
+        """The lists whose items are in use."""
 
     def lend(self, view: View) -> None:
         """Give the items of an earlier message to one that is about to be read, whose frame is complete. Call
         settle() when it has been read.
         """
-        if view.want_items and self._count > 0:
-            top = self._count - 1
-            self._count = top
-            view.items = self._lists[top]
-            self._lists[top] = NO_ITEMS
+        if not view.want_items:
+            return
+        spare = self._full
+        items = NO_ITEMS
+        if spare is not None:
+            self._full = spare.next
+            spare.next = self._empty
+            self._empty = spare
+            items = spare.items
+            spare.items = NO_ITEMS
+        view.items = self._table.take_oldest() if items is NO_ITEMS else items
 
     def settle(self, view: View) -> None:
         """Remove the items of the earlier message that a message which has been read has not reused."""
@@ -52,8 +106,17 @@ class SpareItems:
     def take_back(self, view: View) -> None:
         """Take the items of a message that has been processed. Nothing may use them any more."""
         items = view.items
-        if items is not NO_ITEMS:
-            view.items = NO_ITEMS
-            if 0 < len(items) <= ITEMS_AT_MOST and self._count < LISTS_AT_MOST:
-                self._lists[self._count] = items
-                self._count += 1
+        if items is NO_ITEMS:
+            return
+        view.items = NO_ITEMS
+        if not 0 < len(items) <= ITEMS_AT_MOST:
+            return
+        spare = self._empty
+        if spare is None:
+            spare = SpareList()
+        else:
+            self._empty = spare.next
+        spare.items = items
+        spare.next = self._full
+        self._full = spare
+        self._table.keep(spare)

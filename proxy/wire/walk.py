@@ -199,10 +199,10 @@ def read_usual_records(message: Partitioned, reader: Reader, view: View, fields:
     batches = view.whole_batches
     keeps = view.want_items and left > 0
     keeps_all = not message.only_records
-    topic = _topic_of(cursor) if keeps else ""
+    items = view.items
+    topic = _known_topic(cursor, items) if keeps else ""
     topic_id = cursor.topic_id
     kept_size: native = 0
-    items = view.items
     place = cursor.kept
     places: native = len(items)
     while left > 0:
@@ -247,6 +247,23 @@ def read_usual_records(message: Partitioned, reader: Reader, view: View, fields:
         view.items_size += kept_size
     reader.pos = at
     cursor.partitions_left = left
+
+
+def _known_topic(cursor: Cursor, items: list[Item]) -> str:
+    """Return the topic's name, and note its id, as the objects that the next item of an earlier message has,
+    if they are equal: most messages have the same topics in the same order, and objects are compared faster.
+    """
+    topic = _topic_of(cursor)
+    if cursor.kept >= len(items):
+        return topic
+    item = items[cursor.kept]
+    topic_id = item.topic_id
+    if topic_id is not cursor.topic_id and topic_id == cursor.topic_id:
+        cursor.topic_id = topic_id
+    if item.topic is topic or item.topic != topic:
+        return topic
+    cursor.topic = item.topic
+    return item.topic
 
 
 def _name_topic(reader: Reader, view: View, cursor: Cursor) -> None:

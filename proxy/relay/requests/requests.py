@@ -43,6 +43,7 @@ from proxy.wire.cursor import Cursor
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
 from proxy.wire.keyed.keyed_arrays import REQUESTS, SMALLEST_BYTES, UNCHECKED, check_keys
 from proxy.wire.reader import Reader
+from proxy.wire.spare_items import SpareItems
 
 DONE_AT_ONCE: Final = 32
 """Requests that the relay reads without a pause although no response of the broker is due: the proxy has
@@ -68,6 +69,7 @@ class Requests:
         client: Client,
         settings: RelaySettings,
         names: IdBudget,
+        spare_items: SpareItems,
         cursor: Cursor,
         node_id: int = -1,
         session_mask: int = SESSION_MASK,
@@ -95,7 +97,7 @@ class Requests:
             apis=settings.apis,
             protected=settings.protected,
             between_brokers=between_brokers,
-            spare_items=settings.spare_items,
+            spare_items=spare_items,
             reader=settings.reader,
             cursor=cursor,
         )

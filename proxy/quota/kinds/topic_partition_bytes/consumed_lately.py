@@ -87,8 +87,13 @@ class Consumer(Found):
             if at >= count:
                 return False
             use = uses[at]
-            if use.partition != item.partition or (item.topic is not use.topic and item.topic != use.topic):
+            if use.partition != item.partition:
                 return False
+            if item.topic is not use.topic:
+                if item.topic != use.topic:
+                    return False
+                # The next item of the connection has probably the same object, which is compared faster.
+                use.topic = item.topic
             at += 1
         return True
 

@@ -181,6 +181,19 @@ def test_an_item_of_an_earlier_message_becomes_one_of_this_message(before: Item)
     assert before.found is (found if same else None)
 
 
+@pytest.mark.parametrize(("topic", "topic_id"), [("t" * 8, NO_ID), ("", bytes(range(16)))])
+def test_equal_names_and_ids_of_topics_stay_the_same_objects(topic: str, topic_id: bytes) -> None:
+    """So the look-ups of quotas stay valid although the topic's name or id was read anew."""
+    before = Item(topic, topic_id, 3, 700)
+    before.found = found = Found()
+    view = ResponseView(13, True, 100, True)
+    view.items = [before]
+    new = topic.encode().decode(), bytes(bytearray(topic_id))
+    read_usual(view, *new, [(3, 900), (5, 200)])
+    assert before.found is found
+    assert all(item.topic is topic and item.topic_id is topic_id for item in view.items)
+
+
 def test_an_item_with_an_id_loses_the_name_that_its_topic_had() -> None:
     topic_id = bytes(range(16))
     item = Item("t", topic_id, 3, 700)

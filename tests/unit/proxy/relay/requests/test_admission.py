@@ -16,6 +16,7 @@ from proxy.relay.requests.requests import Requests
 from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import FETCH
 from proxy.wire.cursor import Cursor
+from proxy.wire.spare_items import SpareItems, SpareTable
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import ResponseView
 from tests.support.messages.exchanges import fetch, opaque, produce
@@ -54,6 +55,7 @@ class Side:
             client=new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", traffic, -1),
             settings=RelaySettings(max_frame_bytes=100 << 20, topic_names=known),
             names=IdBudget(known),
+            spare_items=SpareItems(SpareTable()),
             cursor=Cursor(),
         )
         self.admission = self.requests.admission

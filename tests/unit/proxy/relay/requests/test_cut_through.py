@@ -22,7 +22,7 @@ from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame
 from proxy.wire.reader import NOTHING, Reader
-from proxy.wire.spare_items import SpareItems
+from proxy.wire.spare_items import SpareItems, SpareTable
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView
 from tests.support.messages.kio_messages import framed
@@ -47,7 +47,7 @@ class Side:
                 apis=WITHOUT_INTERCEPTED,
                 protected=None,
                 between_brokers=False,
-                spare_items=SpareItems(),
+                spare_items=SpareItems(SpareTable()),
                 reader=Reader(NOTHING),
                 cursor=Cursor(),
             ),

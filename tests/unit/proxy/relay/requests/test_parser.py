@@ -19,7 +19,7 @@ from proxy.wire.errors import Short
 from proxy.wire.frames import Frame, start_reading
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import NOTHING, Reader
-from proxy.wire.spare_items import SpareItems
+from proxy.wire.spare_items import SpareItems, SpareTable
 from proxy.wire.views import RequestView
 from tests.support.messages.exchanges import TOPIC, fetch, opaque, produce
 from tests.support.stories.playbook import EVERYONE, engine
@@ -45,7 +45,7 @@ class Side:
             apis=WITHOUT_INTERCEPTED,
             protected=protected,
             between_brokers=between_brokers,
-            spare_items=SpareItems(),
+            spare_items=SpareItems(SpareTable()),
             reader=Reader(NOTHING),
             cursor=Cursor(),
         )

@@ -12,6 +12,7 @@ from proxy.relay.requests.requests import Requests
 from proxy.relay.settings import RelaySettings
 from proxy.wire.cursor import Cursor
 from proxy.wire.errors import FrameTooLarge, Malformed, UnsupportedVersion
+from proxy.wire.spare_items import SpareItems, SpareTable
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import opaque, produce
 from tests.support.messages.kio_messages import framed
@@ -33,6 +34,7 @@ class Side:
             client=new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", self.traffic, -1),
             settings=RelaySettings(max_frame_bytes=100 << 20, intercepted_api_keys=frozenset([OWN])),
             names=IdBudget(TopicNames()),
+            spare_items=SpareItems(SpareTable()),
             cursor=Cursor(),
         )
 

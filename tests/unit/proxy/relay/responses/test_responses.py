@@ -16,7 +16,7 @@ from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.cursor import Cursor
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
 from proxy.wire.reader import NOTHING, Reader
-from proxy.wire.spare_items import SpareItems
+from proxy.wire.spare_items import SpareItems, SpareTable
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import fetched, responded
 from tests.support.messages.kio_messages import Ports, framed
@@ -38,7 +38,7 @@ class Side:
             names=IdBudget(TopicNames()),
             errors=BrokerErrors(self.traffic, 1),
             turns=ReadTurns(None),
-            spare_items=SpareItems(),
+            spare_items=SpareItems(SpareTable()),
             reader=Reader(NOTHING),
             cursor=Cursor(),
         )

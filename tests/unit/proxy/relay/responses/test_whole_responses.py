@@ -16,7 +16,7 @@ from proxy.relay.responses.withheld_responses import WithheldResponses
 from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE
 from proxy.wire.frames import Frame
-from proxy.wire.spare_items import SpareItems
+from proxy.wire.spare_items import SpareItems, SpareTable
 from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import fetched, produced
 from tests.support.messages.kio_messages import Ports, response_frame
@@ -51,7 +51,7 @@ class Side:
             withheld=WithheldResponses(self.limits, self.traffic, self.in_flight, names, charges),
             addresses=addresses or Ports(),
             errors=self.errors,
-            spare_items=SpareItems(),
+            spare_items=SpareItems(SpareTable()),
         )
         client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
         api = api_of(api_key)
