@@ -4,8 +4,9 @@ The proxy runs under valgrind's callgrind, which counts the instructions of the 
 from a socket's event until the event loop handles the next one. Unlike times, the counts do not depend on
 what else the machine does. There is one connection with one request in flight, so the proxy reads each
 request and each response on its own. With --in-flight, it reads several at once; how many, and so the counts,
-differs by a few percent from run to run. Callgrind counts each byte that the processor copies with
-`rep movsb` as an instruction.
+differs by a few percent from run to run. With --connections, requests of several connections, each with its
+own client id, come in turn. Callgrind counts each byte that the processor copies with `rep movsb` as an
+instruction.
 """
 
 import argparse
@@ -121,39 +122,49 @@ def total(file: Path) -> int:
     raise TimeoutError(f"callgrind has not written {file}")
 
 
-def measure(case: Case, port: int, pid: int, *, folder: Path, keep: Path, dump: int, depth: int) -> float:
-    """Return the instructions per request, of which `depth` are in flight; `dump` is the number of the
-    process's dumps before.
-    """
+@dataclass(frozen=True)
+class Flow:
+    """How many connections send requests, and how many of its requests each has in flight."""
+
+    connections: int = 1
+    depth: int = 1
+
+
+def measure(case: Case, port: int, pid: int, *, folder: Path, keep: Path, dump: int, flow: Flow) -> float:
+    """Return the instructions per request; `dump` is the number of the process's dumps before."""
     load = Load(
         kind=case.kind,
         size=case.size,
         partitions=case.partitions,
-        connections=1,
-        depth=depth,
+        connections=flow.connections,
+        depth=flow.depth,
         rate=0.0,
         requests=case.requests,
         client_id=quota_proxy.TENANT,
         client_ids=TENANTS,
     )
-    warm_up = case.requests // WARM_UP_PART
+    warm_up = max(case.requests // WARM_UP_PART, 2 * flow.connections)
     poller = Poller()
     schedule = Schedule(poller)
     tls_ca = str(make_certificate(folder).certificate) if case.tls else None
-    sock = connect(f"{HOST}:{port}", tls_ca)
-    client = Client(sock, load.frames(0), poller, bytearray(BUFFER_SIZE), schedule.on_response)
-    schedule.closed_loop([client], warm_up, depth)
+    buffer = bytearray(BUFFER_SIZE)
+    clients = []
+    for number in range(flow.connections):
+        sock = connect(f"{HOST}:{port}", tls_ca)
+        clients.append(Client(sock, load.frames(number), poller, buffer, schedule.on_response))
+    schedule.closed_loop(clients, warm_up, flow.depth)
     control(pid, "--instr=on")
-    schedule.closed_loop([client], warm_up, depth)
+    schedule.closed_loop(clients, warm_up, flow.depth)
     control(pid, "--zero")
-    schedule.closed_loop([client], case.requests, depth)
+    schedule.closed_loop(clients, case.requests, flow.depth)
     control(pid, "--dump")
     control(pid, "--instr=off")
-    client.close()
+    for client in clients:
+        client.close()
     return total(Path(f"{keep}.{dump + 1}")) / case.requests
 
 
-def run(cases: list[Case], enforced: str, checkout: Path, keep: Path | None, depth: int) -> dict[str, float]:
+def run(cases: list[Case], enforced: str, checkout: Path, keep: Path | None, flow: Flow) -> dict[str, float]:
     """Measure the cases with one proxy, and one more for those over TLS; return the instructions per request,
     by case.
     """
@@ -169,7 +180,7 @@ def run(cases: list[Case], enforced: str, checkout: Path, keep: Path | None, dep
                 with counted(setting(enforced, port, folder, tls), checkout, out) as (proxy_port, pid):
                     for dump, case in enumerate(chosen):
                         found[case.name] = measure(
-                            case, proxy_port, pid, folder=folder, keep=out, dump=dump, depth=depth
+                            case, proxy_port, pid, folder=folder, keep=out, dump=dump, flow=flow
                         )
                         if keep is not None:
                             shutil.copy(f"{out}.{dump + 1}", keep / f"{enforced}-{case.name}.callgrind")
@@ -218,14 +229,18 @@ def main() -> None:
         type=int,
         default=1,
         metavar="N",
-        help="requests in flight (default: %(default)s)",
+        help="requests in flight of each connection (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--connections", type=int, default=1, metavar="N", help="connections (default: %(default)s)"
     )
     options = parser.parse_args()
     cases = [case for case in CASES if not options.case or case.name in options.case]
     if shutil.which("callgrind_control") is None:
         sys.exit("bench.instructions: callgrind_control is not installed; install the package valgrind")
+    flow = Flow(options.connections, options.in_flight)
     found = {
-        enforced: run(cases, enforced, options.checkout.resolve(), options.keep, options.in_flight)
+        enforced: run(cases, enforced, options.checkout.resolve(), options.keep, flow)
         for enforced in options.enforced or ENFORCED
     }
     print("\n".join(report(found, cases)))
