@@ -212,6 +212,10 @@ class RequestView(View):
         self.min_bytes_at: native = -1
         self.bounded = False
         """Whether a quota has lowered max_bytes, of the whole fetch or of a partition."""
+        self.names_all = False
+        """Fetch, if quotas charge time: whether it names all partitions that it is about. Otherwise it may
+        belong to a session of thousands.
+        """
         self.topics: native = 0
         """Produce: the number of topics."""
         self.uncharged = False

@@ -9,12 +9,14 @@ from proxy.relay.close_reasons import NOT_A_BROKER, PRODUCE_REJECTED, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client
-from proxy.wire.api_keys import BOUNDED_OTHERWISE, CHANGES_OF_CLIENTS, MAY_BE_LARGE, PRODUCE, api_name
+from proxy.wire.api_keys import BOUNDED_OTHERWISE, CHANGES_OF_CLIENTS, FETCH, MAY_BE_LARGE, PRODUCE, api_name
 from proxy.wire.apis.api import Api, RequestHeader
+from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.apis.registry import ApiTable
 from proxy.wire.cursor import HEAD, Cursor
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed, Short
+from proxy.wire.fetch.request import is_full, read_session_epoch
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import Reader, i16_at
@@ -121,6 +123,8 @@ class RequestParser:
                 raise
         if header.api_key == PRODUCE and frame.complete:
             self._spare_items.settle(view)
+        elif header.api_key == FETCH and self._engine.charges_time and frame.complete:
+            view.names_all = is_full(read_session_epoch(frame.pieces, after_bounds(view), version))
         return self._with_items(frame, api, view) if view.names_protected else view
 
     def _next_cursor(self, frame: Frame) -> Cursor:

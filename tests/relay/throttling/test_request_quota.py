@@ -1,5 +1,7 @@
 """The request quota: what each request took the broker, charged on its response, whoever reads it."""
 
+from dataclasses import replace
+
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -20,7 +22,7 @@ from tests.support.messages.exchanges import (
     produced,
     responded,
 )
-from tests.support.messages.kio_messages import Ports
+from tests.support.messages.kio_messages import Ports, read_frame, request_frame, request_type
 from tests.support.messages.logins import handshake, handshaken, message, replied
 from tests.support.quotas.buckets import live_buckets
 from tests.support.stories.logging_in import ALICE, STRICT, begin, step
@@ -182,10 +184,31 @@ def test_the_wait_that_a_fetch_asked_for_is_not_charged(version: int) -> None:
     """Its max_wait_ms is 500."""
     asked = fetch(1, version=version)
     told = story().client(asked).to_broker(asked)
-    told.at(0.59).broker(fetched(1, version=version)).to_client(fetched(1, version=version)).unmuted()
+    records = fetched(1, 5000, version=version)
+    told.at(0.59).broker(records).to_client(records).unmuted()
     told.at(9).client(asked).to_broker(asked)
-    told.at(9.65).broker(fetched(1, version=version))
-    told.to_client(fetched(1, version=version, throttle_ms=500)).muted(10.15)
+    told.at(9.65).broker(records)
+    told.to_client(fetched(1, 5000, version=version, throttle_ms=500)).muted(10.15)
+
+
+@pytest.mark.parametrize("version", [4, 7, 11, 12, 14, 15, 18])
+def test_a_late_response_without_records_costs_little(version: int) -> None:
+    asked = fetch(1, version=version)
+    limits = engine(TENTH)
+    told = Playbook(drive(limits, Ports(), Traffic())).client(asked).to_broker(asked)
+    told.at(0.9).broker(fetched(1, 100, version=version)).unmuted()
+    (used,) = [bucket.used for bucket in live_buckets(limits) if bucket.quota == "request_percentage"]
+    assert 0.1 <= used <= 0.12
+
+
+def test_a_fetch_of_a_session_may_be_about_thousands_of_partitions() -> None:
+    message = read_frame(request_type(1, 11), fetch(1))
+    asked = request_frame(replace(message, session_id=7, session_epoch=2), 1)
+    limits = engine(TENTH)
+    told = Playbook(drive(limits, Ports(), Traffic())).client(asked).to_broker(asked)
+    told.at(0.9).broker(fetched(1, 100)).unmuted()
+    (used,) = [bucket.used for bucket in live_buckets(limits) if bucket.quota == "request_percentage"]
+    assert 1.0 <= used <= 1.1
 
 
 def test_the_longest_of_all_waits_is_announced() -> None:

@@ -41,8 +41,10 @@ def charge(
     replica_id: int = -1,
     size: int = 0,
     response_size: int = 0,
+    names_all: bool = False,
 ) -> Verdict:
     request = RequestView(api_key, 9, 1, "c", size)
+    request.names_all = names_all
     request.max_wait_ms = max_wait_ms
     request.replica_id = replica_id
     response = ResponseView(9, True, response_size)
@@ -101,7 +103,7 @@ COUNTED = [
     (METADATA, 500, 0.3, 0.3),
     (PRODUCE, 0, 3.0, 3.0),
     (FETCH, 500, 0.503, 0.003),
-    (FETCH, 500, 0.8, 0.3),
+    (FETCH, 500, 0.8, 0.01),
     (FETCH, 500, 0.5, 0.0),
     (FETCH, 500, 0.499, 0.01),
     (FETCH, 500, 0.3, 0.01),
@@ -143,6 +145,34 @@ def test_a_long_max_wait_does_not_hide_the_work_of_a_large_request(
     quota = quota_of(limits(algorithm=WINDOW))
     charge(quota, 5.0, 0.0, api_key, 60_000, size=size, response_size=response_size)
     assert used(quota) == pytest.approx(counted * 100)
+
+
+# API, bytes of request and response, whether it names all partitions, and the seconds that count of 0.3
+LATE = [
+    (FETCH, 100, 100, True, 0.00115),
+    (FETCH, 9_000, 20_000, True, 0.0145),
+    (FETCH, 200_000, 600_000, True, 0.3),
+    (FETCH, 100, 812, True, 0.00115),
+    (FETCH, 100, 813, True, 0.3),
+    (FETCH, 100, 100_000, False, 0.3),
+    (FETCH, 100, 100, False, 0.01 + 100 * 0.2e-6 + 100 * 1e-9),
+    (SHARE_FETCH, 100, 100, True, 0.3),
+]
+
+
+@pytest.mark.parametrize(("api_key", "size", "response_size", "names_all", "counted"), LATE)
+def test_a_fetch_without_records_costs_little_of_the_time_by_which_the_broker_is_late(
+    api_key: int, size: int, response_size: int, names_all: bool, counted: float
+) -> None:
+    quota = quota_of(limits(algorithm=WINDOW))
+    charge(quota, 0.8, 0.0, api_key, 500, size=size, response_size=response_size, names_all=names_all)
+    assert used(quota) == pytest.approx(counted * 100)
+
+
+def test_a_fetch_that_asks_for_no_wait_costs_its_time() -> None:
+    quota = quota_of(limits(algorithm=WINDOW))
+    charge(quota, 0.3, 0.0, FETCH, 0, size=100, response_size=100, names_all=True)
+    assert used(quota) == pytest.approx(30)
 
 
 def test_an_idle_consumer_is_not_throttled() -> None:
