@@ -170,8 +170,10 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     """Maximum size in bytes of a client's request that lists partitions, topics or groups, such as Fetch,
     ListOffsets, Metadata and OffsetCommit, and of requests that are always small, such as Heartbeat. A larger
     request closes its connection. A broker works on each entry: a Fetch of 300,000 partitions, 8 MB, takes up
-    to a second. An entry has 4 to 60 bytes, and the topic's name. JoinGroup, SyncGroup, PushTelemetry and the
-    requests of administrators may have eight times as many bytes. Produce has other limits."""
+    to a second. An entry has 4 to 60 bytes, and the topic's name: the default allows a Fetch of 15,800
+    partitions of few topics or of 10,200 topics, and Metadata of 9,000 topics with names of 40 characters.
+    JoinGroup, SyncGroup, PushTelemetry and the requests of administrators may have eight times as many bytes.
+    Produce has other limits."""
     max_list_bytes_in_flight: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 65536
     """Maximum number of bytes that the lists of one client have in flight at one broker: requests of 4 KiB or
     more that list partitions, topics or groups. One list may always be in flight. Further ones wait in the

@@ -31,9 +31,9 @@ class ConsumerFetchSession(FetchSession):
         self._turn = 0
         """The index of the candidate with which the next plan begins."""
 
-    def update(self, request: FetchRequest, known: FetchSession | None = None) -> None:
-        """Take a request of this session, and the places in queues that `known` has for its partitions."""
-        super().update(request, known)
+    def taken(self, request: FetchRequest, known: FetchSession | None) -> None:
+        """Take the rest of a request, and the places in queues that `known` has for its partitions."""
+        super().taken(request, known)
         if isinstance(known, ConsumerFetchSession):
             for key, partition in self._candidates.items():
                 earlier = known._candidates.get(key)

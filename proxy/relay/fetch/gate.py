@@ -18,9 +18,10 @@ from proxy.quota.fetch.grant import FetchGrant
 from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.fetch.bounds import ask_for_no_records, lower_max_bytes, lower_max_wait
+from proxy.relay.fetch.gated_fetch import ANSWER, FORWARD, WAIT, GatedFetch
 from proxy.relay.fetch.grants import FetchGrants
 from proxy.relay.fetch.plan_turns import PlanTurns
-from proxy.relay.fetch.sessions import ANSWER, FORWARD, SESSION_MASK, WAIT, FetchSessions, GatedFetch
+from proxy.relay.fetch.sessions import SESSION_MASK, FetchSessions
 from proxy.relay.fetch.throttling import throttle_fetch
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.inflight import InFlight
@@ -149,6 +150,11 @@ class FetchGate:
             gated = self._start(frame, exchange, view, now)
             if gated is not None and gated.session is None:
                 self._respond(gated, now)
+                return False
+            if gated is not None and gated.update is not None:
+                self._read_session(frame, exchange, view)
+                self._fetch = WaitingFetch(frame, exchange, view, gated=gated, now=now)
+                self._fetch.wake_at = gated.wake_at
                 return False
         if self._grants.in_flight:
             return self._forwards_beside(frame, exchange, view, gated, now)
@@ -308,7 +314,10 @@ class FetchGate:
     def wake(self, now: float) -> WaitingFetch | None:
         """Ask the quotas again for the waiting fetch; return it if it is forwarded."""
         fetch = self._fetch
-        if fetch is None or (not fetch.begun and self._grants.in_flight):
+        if fetch is None or self._updates(fetch, now):
+            return None
+        if not fetch.begun and self._grants.in_flight:
+            fetch.wake_at = 0.0
             return None
         self._fetch = None
         if not fetch.begun:
@@ -319,6 +328,17 @@ class FetchGate:
         if grant is not None and not grant.granted:
             outcome = self._take_reply(fetch, grant, grant.ask(now), now)
         return fetch if self._finish(fetch, outcome, now) else None
+
+    def _updates(self, fetch: WaitingFetch, now: float) -> bool:
+        """Whether the partitions of a large fetch are still being taken into its session."""
+        gated = fetch.gated
+        fetches = self._fetches
+        if gated is None or gated.update is None or fetches is None:
+            return False
+        if now >= fetch.wake_at:
+            fetches.updated(gated, now)
+            fetch.wake_at = gated.wake_at
+        return True
 
     def give_up(self, now: float) -> WaitingFetch | None:
         """End the wait of the waiting fetch; return it if it is forwarded."""

@@ -120,7 +120,15 @@ class FetchSession:
 
     def update(self, request: FetchRequest, known: "FetchSession | None" = None) -> None:
         """Take a request of this session. `known` may have watermarks of the same partitions."""
-        for entry in request.entries:
+        self.take(request, 0, len(request.entries), known)
+        self.taken(request, known)
+
+    def take(self, request: FetchRequest, first: int, until: int, known: "FetchSession | None") -> None:
+        """Take some of the partitions that a request names: those from the index `first` to `until`."""
+        at = first
+        while at < until:
+            entry = request.entries[at]
+            at += 1
             key = (entry.topic, entry.partition)
             partition = self._partitions.get(key)
             if partition is None:
@@ -138,6 +146,9 @@ class FetchSession:
                 item.max_bytes = entry.max_bytes
                 self._note(item)
             self._changed[key] = partition
+
+    def taken(self, request: FetchRequest, known: "FetchSession | None") -> None:
+        """Take the rest of a request, after all of its partitions."""
         for key in request.forgotten:
             self._forget(key)
 

@@ -18,17 +18,19 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch.plan import FetchPlan
 from proxy.quota.identity import Identity
 from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.read_turns import PAUSE_SECONDS
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.consumer_session import ConsumerFetchSession
 from proxy.relay.fetch.follower_session import FollowerFetchSession
 from proxy.relay.fetch.free_sessions import MAX_SESSIONS, FreeSession, FreeSessions
+from proxy.relay.fetch.gated_fetch import ANSWER, FORWARD, WAIT, GatedFetch
 from proxy.relay.fetch.omittable import OmittablePartitions
 from proxy.relay.fetch.plan_turns import ConnectionTurns, PlanTurns
 from proxy.relay.fetch.session import FetchSession
+from proxy.relay.fetch.session_update import AT_ONCE, SessionUpdate
 from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.edit import Edit, i32, replace
 from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH
-from proxy.wire.errors import Malformed
 from proxy.wire.fetch.request import (
     FULL_EPOCH,
     NO_BOUND,
@@ -53,33 +55,6 @@ all other connections wait; Kafka advises against a broker with more than 4,000 
 """
 LEAST_WAIT_SECONDS: Final = 0.01
 """A fetch that waits asks the quotas at most this often, even if they name shorter waits."""
-NAMES_SECONDS: Final = 0.5
-"""The longest time for which a consumer's fetch waits for topic names."""
-
-FORWARD: Final = 0
-"""The request is forwarded, with the view's edits."""
-WAIT: Final = 1
-"""No partition of it is left. Ask the quotas again at `wake_at`."""
-ANSWER: Final = 2
-"""The request is not forwarded, and has its response."""
-
-
-@final
-class GatedFetch:
-    """A fetch from which quotas may omit some or all partitions."""
-
-    def __init__(self, exchange: Exchange, view: RequestView, request: FetchRequest, now: float) -> None:
-        self.exchange: Final = exchange
-        self.view: Final = view
-        self.request: Final = request
-        self.answer_at: Final = now + max(view.max_wait_ms, 0) / 1000.0
-        """The latest time at which the client gets a response, even if every partition is still omitted."""
-        self.names_by: Final = now + NAMES_SECONDS
-        """The latest time until which the fetch waits for the names of its topics."""
-        self.wake_at = 0.0
-        self.answer = b""
-        """The local response, a whole frame."""
-        self.session: FetchSession | None = None
 
 
 class SessionRewrite(FetchRewrite):
@@ -141,6 +116,8 @@ class FetchSessions:
         self._last: FetchSession | None = None
         """The partitions of the last full request: clients without sessions send only full requests."""
         self._turns: Final = ConnectionTurns(turns)
+        self._update: SessionUpdate | None = None
+        """The update that has begun last."""
 
     @property
     def needed(self) -> bool:
@@ -169,7 +146,13 @@ class FetchSessions:
             session.end()
         if self._last is not None:
             self._last.end()
+        self._end_update()
         self._turns.end()
+
+    def _end_update(self) -> None:
+        if self._update is not None:
+            self._update.end()
+            self._update = None
 
     def close(self, client_id: int) -> FetchSession | None:
         """Remove and return a session that is over, by the client's id; None if it is not one of these."""
@@ -180,6 +163,7 @@ class FetchSessions:
         unchanged.
         """
         self._topics.start(now)
+        self._end_update()
         whole = frame.pieces[0] if len(frame.pieces) == 1 else b"".join(frame.pieces)
         at_most = MAX_LENGTH if self._between_brokers else MAX_PARTITIONS
         request = read_fetch_request(whole, after_bounds(view), view.api_version, at_most)
@@ -187,7 +171,8 @@ class FetchSessions:
             view.replica_id = replica_id(whole, view.min_bytes_at, request)
         fetch = GatedFetch(exchange, view, request, now)
         if request.full:
-            if self._start_full(fetch, exchange.client):
+            if self._start_full(fetch, exchange.client, at_most):
+                self._begin_update(fetch, now)
                 return fetch
             if request.session_epoch == FULL_EPOCH:
                 view.fetch_rewrite = FreeSession(self._free, request)
@@ -207,18 +192,49 @@ class FetchSessions:
             fetch.answer = self._rejection(fetch)
         else:
             session.advance_client()
-            session.update(request)
-            if session.size > at_most:
-                raise Malformed(f"a fetch session has more than {at_most} partitions")
+            fetch.update = SessionUpdate(session, request, None, [], at_most)
             fetch.session = session
+            self._begin_update(fetch, now)
         return fetch
+
+    def _begin_update(self, fetch: GatedFetch, now: float) -> None:
+        """Update the session of a request, or begin to: a follower is not kept waiting."""
+        update = fetch.update
+        if update is None:
+            return
+        self._update = update
+        if update.large and not self._between_brokers:
+            self.updated(fetch, now)
+        else:
+            self._finish_update(fetch)
+
+    def _finish_update(self, fetch: GatedFetch) -> None:
+        if fetch.update is not None:
+            fetch.update.finish()
+            fetch.update = None
+
+    def updated(self, fetch: GatedFetch, now: float) -> bool:
+        """Continue to update the session of a large request, which has to wait until `wake_at` afterwards;
+        return whether that is done. The connections of a client take turns.
+        """
+        update = fetch.update
+        if update is None:
+            return True
+        turn_at = self._turns.next_at(fetch.exchange.client, update.size, now)
+        if now < turn_at:
+            fetch.wake_at = turn_at
+            return False
+        fetch.wake_at = now + PAUSE_SECONDS
+        if update.step():
+            fetch.update = None
+        return False
 
     def _rejection(self, fetch: GatedFetch) -> bytes:
         """Respond with the error after which a client opens a new session and loses nothing."""
         view = fetch.view
         return fetch_response(view.api_version, view.correlation_id, error_code=INVALID_FETCH_SESSION_EPOCH)
 
-    def _start_full(self, fetch: GatedFetch, who: Identity) -> bool:
+    def _start_full(self, fetch: GatedFetch, who: Identity, at_most: int) -> bool:
         """Return whether a quota applies to the request."""
         request = fetch.request
         view = fetch.view
@@ -231,10 +247,13 @@ class FetchSessions:
             return False
         session = self._new_session(who, request.version, view.replica_id)
         known = last if last is not None and last.version == request.version else None
-        session.update(request, known if before is None else before)
-        for earlier in (before, last):
-            if earlier is not None:
-                earlier.end()
+        fetch.update = SessionUpdate(
+            session,
+            request,
+            known if before is None else before,
+            [earlier for earlier in (before, last) if earlier is not None],
+            at_most,
+        )
         if before is not None:
             session.broker_id = before.broker_id
         elif last is not None and last.client_id == NO_SESSION and last.broker_id != NO_SESSION:
@@ -260,10 +279,17 @@ class FetchSessions:
             return ANSWER
         # A follower never waits: its topic is not throttled until the name is known.
         consumer = session if isinstance(session, ConsumerFetchSession) else None
-        if consumer is not None and self._plans_later(fetch, consumer, now):
-            return WAIT
-        plan = session.plan(now, fetch.answer_at)
-        self._turns.planned(0 if consumer is None else consumer.planned, now)
+        plan = fetch.plan
+        if plan is None:
+            if consumer is not None and self._plans_later(fetch, consumer, now):
+                return WAIT
+            plan = session.plan(now, fetch.answer_at)
+            self._turns.planned(0 if consumer is None else consumer.planned, now)
+            if consumer is not None and consumer.planned > AT_ONCE:
+                fetch.plan = plan
+                fetch.wake_at = now + PAUSE_SECONDS
+                return WAIT
+        fetch.plan = None
         rewrite = SessionRewrite(self, session, fetch.request)
         full = fetch.request.full
         topics: bytes | None = None
@@ -316,6 +342,7 @@ class FetchSessions:
         view = fetch.view
         if session is None:
             return
+        self._finish_update(fetch)
         if rewrite is None:
             rewrite = SessionRewrite(self, session, fetch.request)
             if fetch.request.full:

@@ -13,6 +13,7 @@ from tests.support.stories.fetching import (
     MAX_BYTES,
     OURS,
     THEIRS,
+    UPDATED_SECONDS,
     Story,
     fetch,
     fetched,
@@ -237,7 +238,7 @@ def test_a_fetch_of_more_partitions_than_a_broker_has_ends_the_connection(versio
 def test_a_session_does_not_grow_beyond_the_partitions_of_a_fetch() -> None:
     _, play = opened()
     more = dict.fromkeys([(HOT, number) for number in range(MAX_PARTITIONS - 2)], 0)
-    play.client(fetch(2, more, session=(THEIRS, 1)))
+    play.client(fetch(2, more, session=(THEIRS, 1))).at(UPDATED_SECONDS)
     play.broker(fetched(2, {}, session_id=OURS))
     play.client_fails(
         fetch(3, {(COLD, 1): 0, (COLD, 2): 0}, session=(THEIRS, 2)),

@@ -1,6 +1,7 @@
 """Omitted partitions of a fetch that names all its partitions: one that opens a session, or has none."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -11,19 +12,25 @@ from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch import plan_turns
 from proxy.relay.fetch.plan_turns import PAUSE_SECONDS_PER_PARTITION, PlanTurns
+from proxy.relay.fetch.session_update import AT_ONCE
 from proxy.relay.fetch.sessions import MAX_PARTITIONS, SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.wire.edit import i32, uvarint
 from proxy.wire.frames import CUT_THROUGH_BYTES
+from tests.support.messages.exchanges import opaque
 from tests.support.messages.kio_messages import Ports, read_frame, response_type, versions
+from tests.support.present import present
 from tests.support.stories.fetching import (
     ALL,
     BATCH,
     COLD,
     HOT,
+    MAX_WAIT_MS,
     NOTHING_NEW,
     OURS,
     THEIRS,
+    UPDATED_MS,
+    UPDATED_SECONDS,
     Omitting,
     Story,
     fetch,
@@ -135,22 +142,58 @@ def test_a_large_response_is_learned_from_as_it_passes() -> None:
     play.to_client(fetched(2, told)).idle()
 
 
+def test_the_partitions_of_a_large_fetch_are_taken_in_several_turns_of_the_event_loop() -> None:
+    """All at once, 10,000 take up to 40 ms, and all other connections wait."""
+    partitions = {(HOT, number): 1 for number in range(MAX_PARTITIONS)}
+    story = Story()
+    play = Playbook(story.relay).client(fetch(1, partitions, session=(0, 0)) + opaque(2))
+    sizes: list[int] = []
+    while not (sent := play.relay.take_to_broker()):
+        assert not story.quota.plans or len(sizes) == MAX_PARTITIONS // AT_ONCE
+        sizes.append(present(present(story.fetches)._last).size)
+        play.at(play.relay.next_timer - START)
+    assert [later - size for size, later in pairwise([0, *sizes])] == [AT_ONCE] * len(sizes[:-1]) + [0]
+    assert len(story.quota.plans) == 1
+    assert b"".join(sent).endswith(opaque(2))
+
+
+@pytest.mark.parametrize("end", ["drain", "close"])
+def test_a_large_fetch_that_ends_before_its_session_is_updated(end: str) -> None:
+    partitions = {(HOT, number): 1 for number in range(MAX_PARTITIONS)}
+    _, play = of_many_partitions(Omitting())
+    play.client(fetch(2, partitions, session=(0, -1))).to_broker()
+    if end == "close":
+        play.relay.end()
+        play.to_broker()
+        return
+    assert play.drain().relay.take_to_client()
+    play.client(fetch(3, partitions, session=(0, -1))).at(2.0)
+    assert play.relay.take_to_broker()
+
+
 def test_a_large_fetch_is_read_whole() -> None:
     partitions = {(HOT, number): 1 for number in range(MAX_PARTITIONS)}
     story = Story()
     play = Playbook(story.relay)
     rack_id = bytes(2 * CUT_THROUGH_BYTES)
-    # v12 ends with rack_id, here empty, and no tags.
-    body = fetch(1, partitions, session=(0, 0))[4:-2] + uvarint(len(rack_id) + 1) + rack_id + b"\0"
-    request = i32(len(body)) + body
+
+    def asked(max_wait_ms: int) -> bytes:
+        # v12 ends with rack_id, here empty, and no tags.
+        whole = fetch(1, partitions, session=(0, 0), max_wait_ms=max_wait_ms)
+        body = whole[4:-2] + uvarint(len(rack_id) + 1) + rack_id + b"\0"
+        return i32(len(body)) + body
+
+    request = asked(MAX_WAIT_MS)
     half = len(request) // 2
-    play.client(request[:half]).to_broker().client(request[half:]).to_broker(request)
+    play.client(request[:half]).to_broker().client(request[half:]).at(UPDATED_SECONDS)
+    play.to_broker(asked(MAX_WAIT_MS - UPDATED_MS))
     response = fetched(1, {(HOT, 0): (5, b""), (HOT, MAX_PARTITIONS - 1): (6, b"")}, session_id=OURS)
     play.broker(response)
     play.relay.take_to_client()
     story.quota.omit(2.0, MAX_PARTITIONS - 1)
-    play.at(1.0).client(fetch(2, {}, session=(THEIRS, 1)))
-    play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=((HOT, MAX_PARTITIONS - 1),)))
+    play.at(1.0).client(fetch(2, {}, session=(THEIRS, 1))).at(1.0 + UPDATED_SECONDS)
+    forgotten = ((HOT, MAX_PARTITIONS - 1),)
+    play.to_broker(fetch(2, {}, session=(OURS, 1), forgotten=forgotten, max_wait_ms=MAX_WAIT_MS - 1))
 
 
 class Crowded(Omitting):
@@ -158,7 +201,7 @@ class Crowded(Omitting):
 
     def plan_consumer_fetch(self, plan: ConsumerPlan, who: Identity, now: float) -> None:
         super().plan_consumer_fetch(plan, who, now)
-        if now > START:
+        if now > START + UPDATED_SECONDS:
             for item in plan.items:
                 plan.omit(item, now + 0.001)
 
@@ -168,7 +211,8 @@ def of_many_partitions(quota: Omitting) -> tuple[Story, Playbook]:
     story = Story(quota)
     play = Playbook(story.relay)
     partitions = {(HOT, each): 1 for each in range(MAX_PARTITIONS)}
-    play.client(fetch(1, partitions, session=(0, 0))).to_broker(fetch(1, partitions, session=(0, 0)))
+    play.client(fetch(1, partitions, session=(0, 0))).at(UPDATED_SECONDS)
+    play.to_broker(fetch(1, partitions, session=(0, 0), max_wait_ms=MAX_WAIT_MS - UPDATED_MS))
     play.broker(fetched(1, dict.fromkeys(partitions, (5, b"")), session_id=OURS)).relay.take_to_client()
     return story, play.at(1.0)
 
@@ -186,7 +230,8 @@ def test_fetches_of_many_partitions_in_a_row_are_planned_seldom() -> None:
     story, play = of_many_partitions(Omitting())
     story.quota.plans.clear()
     play.client(*[fetch(2 + number, {}, session=(THEIRS, 1 + number)) for number in range(5)])
-    play.to_broker(fetch(2, {}, session=(OURS, 1))).muted(1.0 + MAX_PARTITIONS * PAUSE_SECONDS_PER_PARTITION)
+    play.at(1.002).to_broker(fetch(2, {}, session=(OURS, 1), max_wait_ms=MAX_WAIT_MS - 1))
+    play.muted(1.0 + MAX_PARTITIONS * PAUSE_SECONDS_PER_PARTITION)
     assert len(story.quota.plans) == 1
     play.at(2.0).unmuted()
     # The broker waits for the rest of the client's time only.
@@ -202,14 +247,14 @@ def test_many_connections_of_a_client_are_planned_in_turn() -> None:
     for number in range(20):
         user = "other" if number == 19 else "many"
         play = Playbook(drive(engine, Ports(), Traffic(), principal=user, plan_turns=turns))
-        plays.append(play.client(fetch(1, partitions, session=(0, 0))))
+        plays.append(play.client(fetch(1, partitions, session=(0, 0))).at(UPDATED_SECONDS))
     sent = [bool(play.relay.take_to_broker()) for play in plays]
     assert sent == [True] + [False] * 18 + [True], "one of each user"
     turn = MAX_PARTITIONS * plan_turns.SECONDS_PER_PARTITION
     for number, play in enumerate(plays[1:19], 1):
         play.at(number * turn * 0.99)
         assert not play.relay.take_to_broker()
-        play.at(number * turn * 1.01)
+        play.at(number * turn + UPDATED_SECONDS)
         assert play.relay.take_to_broker()
 
 
@@ -223,7 +268,7 @@ def test_a_connection_that_ends_while_it_waits_gives_its_turn_back() -> None:
     plays[2].relay.end()
     late = Playbook(drive(engine, Ports(), Traffic(), plan_turns=turns))
     late.client(fetch(1, partitions, session=(0, 0)))
-    late.at(MAX_PARTITIONS * plan_turns.SECONDS_PER_PARTITION * 2.01)
+    late.at(MAX_PARTITIONS * plan_turns.SECONDS_PER_PARTITION * 2 + UPDATED_SECONDS)
     assert late.relay.take_to_broker()
 
 

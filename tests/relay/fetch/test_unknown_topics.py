@@ -2,7 +2,8 @@
 
 import pytest
 
-from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS, NAMES_SECONDS
+from proxy.relay.fetch.gated_fetch import NAMES_SECONDS
+from proxy.relay.fetch.sessions import LEAST_WAIT_SECONDS
 from tests.support.present import present
 from tests.support.stories.fetching import ALL, COLD, HOT, NOTHING_NEW, OURS, THEIRS, Story, fetch, fetched
 from tests.support.stories.playbook import Playbook

@@ -37,6 +37,10 @@ COLD: Final = "cold"
 MAX_BYTES: Final = 1 << 20
 """The partition_max_bytes of each partition."""
 MAX_WAIT_MS: Final = 500
+UPDATED_MS: Final = 11
+"""A fetch of MAX_PARTITIONS is taken into its session, and planned, a part in each millisecond."""
+UPDATED_SECONDS: Final = 0.015
+"""A time at which this is over."""
 
 Partition = tuple[str, int]
 
