@@ -42,6 +42,7 @@ class RequestParser:
         self,
         engine: QuotaEngine,
         traffic: Traffic,
+        *,
         apis: ApiTable,
         protected: ProtectedTopics | None,
         between_brokers: bool,
