@@ -40,6 +40,10 @@ BEFORE_END: Final = 5000
 """How many of the last records a process reads at its start: more than all processes write while a lease
 lasts. What is older has no effect.
 """
+COMPRESSION: Final = "snappy"
+"""Each process reads what all write. With snappy, a report of many limits has a third of its bytes, and one
+of 64 KiB takes 0.1 ms. zstd would halve it once more, and take three times as long.
+"""
 UNSENT_AT_MOST: Final = 20
 """Reports that wait for the broker; further ones are dropped."""
 AT_ONCE: Final = 100
@@ -136,7 +140,8 @@ class SharesTopic:
                 end = await self._seek(consumer, topic_id, begin_anew)
             await self._catch_up(consumer, see, end)
             # A report that was lost is superseded by the next one, so it is not worth waiting for replicas.
-            self._producer = await self._started(kafka_producer(self._cluster, acks=1, **options))
+            producer = kafka_producer(self._cluster, acks=1, compression_type=COMPRESSION, **options)
+            self._producer = await self._started(producer)
             self.unsent = 0
             self._set_read_problem("")
             while True:

@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
+from aiokafka.record.memory_records import MemoryRecords
+from kafka.record.memory_records import MemoryRecordsBuilder
 
 from proxy.wire.api_keys import (
     API_VERSIONS,

@@ -77,6 +77,11 @@ class LogBroker(SocketBroker):
         """The values of all records."""
         return values_of(b"".join(self._batches))
 
+    @property
+    def size(self) -> int:
+        """The bytes of all records, as they were sent."""
+        return sum(map(len, self._batches))
+
     def delete(self) -> None:
         """Delete the topic."""
         self.topic_id = None

@@ -9,7 +9,7 @@ import pytest
 from aiokafka.errors import RequestTimedOutError
 from kio.schema.errors import ErrorCode
 
-from proxy.quota.sharing.reports import Report
+from proxy.quota.sharing.reports import BucketReport, Report
 from proxy.store import consumers
 from proxy.store.sharing import shares_topic
 from proxy.store.sharing.share_records import cluster_of, decode_report, encode_report
@@ -90,6 +90,23 @@ async def test_reports_come_back_with_their_offsets_and_the_brokers_time(followe
         await reached(lambda: len(follower.seen) == 2, "the second report")
         assert follower.seen == [(1, 0, TIME_MS), (2, 1, TIME_MS)]
         await topic.close()
+
+
+async def test_a_report_of_many_limits_takes_less_than_half_of_its_bytes(follower: Follower) -> None:
+    buckets = [
+        BucketReport(
+            key=f"17:tenant-{number}/1", limit=1048576.0, used=734003.2 * number, demand=9.5e5, waiting=3
+        )
+        for number in range(500)
+    ]
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        topic = follower.follow(broker)
+        await reached(lambda: not topic.problem, "the topic is followed")
+        large = Report(instance="a/1", number=1, read_to=0, buckets=buckets)
+        topic.append(large)
+        await reached(lambda: follower.seen, "the report")
+        assert broker.values == [encode_report(large)]
+        assert 2 * broker.size < len(encode_report(large))
 
 
 async def test_records_that_are_no_reports_are_skipped(follower: Follower) -> None:
