@@ -22,7 +22,14 @@ from proxy.relay.exchange import Client, Exchange
 from proxy.relay.intercepted import Intercepted
 from proxy.security.settings import Changes
 from proxy.store.quota_store import QuotaStore
-from proxy.wire.api_keys import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from proxy.wire.api_keys import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_RECORDS,
+    DELETE_TOPICS,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
 from proxy.wire.apis.api import Api, read_request_header
 from proxy.wire.errors import Malformed, UnsupportedVersion
 from proxy.wire.protected_topics import ProtectedTopics
@@ -44,6 +51,8 @@ from tests.support.messages.kio_messages import (
     response_type,
     versions,
 )
+from tests.support.messages.mutations import NO_TIME, SECONDS_30
+from tests.support.messages.requests import build
 from tests.support.quotas.config_rules import CONFIG_RULES
 from tests.support.quotas.memory_store import memory_store
 
@@ -136,6 +145,28 @@ async def test_configs() -> None:
     reply = await apis.answer(intercepted(request_frame(request)), BROKER)
     response = read_frame(response_type(32, 4), reply.frame)
     assert [config.value for config in response.results[0].configs] == ["6"]
+
+
+@pytest.mark.parametrize(
+    ("api_key", "more"),
+    [
+        (CREATE_TOPICS, {"validate_only": False}),
+        (DELETE_TOPICS, {}),
+        (DELETE_RECORDS, {}),
+        (CREATE_PARTITIONS, {"validate_only": False}),
+    ],
+)
+async def test_the_broker_gets_requests_that_change_topics(api_key: int, more: dict[str, bool]) -> None:
+    version = versions(api_key)[-1]
+    schema = response_type(api_key, version)
+    results = {DELETE_TOPICS: "responses", CREATE_PARTITIONS: "results"}.get(api_key, "topics")
+    broker = FakeBroker()
+    broker.respond = lambda request: build(schema, throttle_time=NO_TIME, **{results: ()})
+    request = build(request_type(api_key, version), topics=(), timeout=SECONDS_30, **more)
+    frame = request_frame(request)
+    reply = await admin_apis(memory_store({})[0]).answer(intercepted(frame), broker.broker())
+    assert broker.frames == [frame]
+    assert getattr(read_frame(schema, reply.frame), results) == ()
 
 
 @pytest.mark.parametrize("api_key", [48, 49])

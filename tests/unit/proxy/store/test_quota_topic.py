@@ -280,6 +280,33 @@ async def test_a_rejected_change_is_not_written_later(
     assert (quota(store), quota(store, "bob")) == (None, 7.0)
 
 
+async def test_without_the_right_to_read_the_topic(broker: LogBroker, follow: Follow) -> None:
+    """A record has to be there, because an empty topic is read to its end without a fetch."""
+    broker.append([(KEY, VALUE)])
+    broker.fetch_error = ErrorCode.topic_authorization_failed
+    topic = follow(broker)
+    await reached(lambda: "may not read" in topic.problem, "the reason")
+    assert f"Describe, Read and Write on topic {broker.topic}" in topic.problem
+    broker.fetch_error = ErrorCode.none
+    await is_loaded(topic)
+
+
+async def test_without_the_right_to_write_the_topic(
+    broker: LogBroker, store: QuotaStore, follow: Follow
+) -> None:
+    topic = follow(broker)
+    await is_loaded(topic)
+    broker.produce_error = ErrorCode.topic_authorization_failed
+    with pytest.raises(StoreUnavailable, match="no quota was changed") as caught:
+        await topic.append([(PLACE, SETTING)])
+    assert f"Describe, Read and Write on topic {broker.topic}" in str(caught.value)
+    assert topic.write_problem in str(caught.value)
+    assert (topic.problem, quota(store)) == ("", None)
+    broker.produce_error = ErrorCode.none
+    await topic.append([(PLACE, SETTING)])
+    assert (topic.write_problem, quota(store)) == ("", 5.0)
+
+
 async def test_the_sender_of_aiokafkas_producer_can_be_cancelled() -> None:
     producer = AIOKafkaProducer(bootstrap_servers="127.0.0.1:1", enable_idempotence=True)
     try:

@@ -13,7 +13,7 @@ from proxy.upstream.topic_setup import STORE, TopicPlan, prepare_topic
 from proxy.wire.api_keys import CREATE_TOPICS, METADATA
 from tests.support.messages.kio_messages import response_type
 from tests.support.messages.mutations import NO_TIME
-from tests.support.messages.requests import build
+from tests.support.messages.requests import build, part
 from tests.support.process.metadata_broker import ORDERS, MetadataBroker
 
 MANY = TopicPlan(3)
@@ -71,6 +71,50 @@ async def test_a_new_topic_that_a_broker_does_not_know_at_once() -> None:
         cluster = ClusterAccess((broker.address,), 5.0)
         assert await prepare_topic(cluster, "orders", create=True, plan=MANY) == ORDERS
         assert broker.created == 1
+
+
+class RejectingBroker(SlowBroker):
+    """Rejects the creation of the topic."""
+
+    def __init__(self, error: ErrorCode) -> None:
+        super().__init__()
+        self._error = error
+
+    async def respond(self, request: Any) -> Any:
+        response = await super().respond(request)
+        if not isinstance(request, CreateTopicsRequest):
+            return response
+        schema = response_type(CREATE_TOPICS, 7)
+        result = part(
+            schema,
+            "CreatableTopicResult",
+            name="orders",
+            topic_id=None,
+            error_code=self._error,
+            error_message="WHY.",
+            num_partitions=-1,
+            replication_factor=-1,
+            configs=(),
+        )
+        return build(schema, throttle_time=NO_TIME, topics=(result,))
+
+
+@pytest.mark.parametrize(
+    ("error", "advises"),
+    [(ErrorCode.topic_authorization_failed, True), (ErrorCode.invalid_replication_factor, False)],
+)
+async def test_a_topic_that_cannot_be_created(error: ErrorCode, advises: bool) -> None:
+    async with RejectingBroker(error) as broker:
+        cluster = ClusterAccess((broker.address,), 5.0)
+        with pytest.raises(UpstreamUnavailable, match=r"orders.*cannot be created: WHY") as caught:
+            await prepare_topic(cluster, "orders", create=True, plan=MANY)
+    assert ("Create, Describe, Read and Write on topic orders" in str(caught.value)) == advises
+
+
+async def test_a_topic_that_another_proxy_has_created_meanwhile() -> None:
+    async with RejectingBroker(ErrorCode.topic_already_exists) as broker:
+        cluster = ClusterAccess((broker.address,), 5.0)
+        assert await prepare_topic(cluster, "orders", create=True, plan=MANY) == ORDERS
 
 
 async def test_a_store_of_two_partitions_has_no_order() -> None:
