@@ -139,3 +139,17 @@ listeners:
         "listener  r: replication on 127.0.0.1, brokers at ports 29200 to 29204 for node ids 0 to 4, "
         "upstream 1 at k:9094, 2 at k:9095"
     )
+
+
+def test_workers_and_the_ports_that_clients_are_told(tmp_path: Path) -> None:
+    text = """
+workers: 2
+listeners:
+  - advertised_broker_port_base: 39100
+    broker_port_count: 100
+    advertised_brokers: {2: "broker-2:9092"}
+    upstream: {bootstrap: ['k:9092']}
+"""
+    _, listener, *more = described(tmp_path, text)
+    assert "advertised as 127.0.0.1 at ports from 39100 on (broker 2 at broker-2:9092)" in listener
+    assert "workers   2" in more

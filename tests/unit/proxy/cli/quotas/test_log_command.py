@@ -1,10 +1,16 @@
-"""How `log` shows an entry."""
+"""How `log` shows an entry, and which it shows."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner, Result
 
+from proxy.cli.main import main
+from proxy.cli.quotas.cluster import audit_log
+from proxy.cli.quotas.cluster.audit_log import AuditEntry
 from proxy.cli.quotas.log_command import HEAD, to_json, to_row
+from proxy.upstream.cluster_access import ClusterAccess
 from tests.unit.proxy.cli.quotas.cluster.test_audit_log import ENTRY
 
 
@@ -54,3 +60,38 @@ def test_json() -> None:
     shown = to_json(ENTRY)
     assert shown["entity"] == {"user": "alice", "client-id": None}
     assert shown["value"] == 1048576.0
+
+
+@pytest.fixture
+def a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic with a change of alice's quota, one of a topic's config, and two unreadable records."""
+
+    async def read(cluster: ClusterAccess, topic: str) -> tuple[list[AuditEntry], int]:
+        assert topic == "__quota_proxy_config"
+        return [ENTRY, replace(ENTRY, by="bob", entity=(("topic", "orders"),))], 2
+
+    monkeypatch.setattr(audit_log, "read_log", read)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["quotas", "log", "--bootstrap", "127.0.0.1:1", *arguments])
+
+
+@pytest.mark.usefixtures("a_log")
+def test_the_table_has_all_changes_and_the_number_of_unreadable_records() -> None:
+    result = run()
+    assert result.exit_code == 0
+    assert [line.split()[1] for line in result.stdout.splitlines()] == ["BY", "admin", "bob"]
+    assert "2 unreadable records of __quota_proxy_config" in result.stderr
+
+
+@pytest.mark.usefixtures("a_log")
+@pytest.mark.parametrize(
+    ("selects", "authors"),
+    [((), ["admin", "bob"]), (("--user", "alice"), ["admin"]), (("--of-topic", "orders"), ["bob"])],
+)
+def test_json_has_one_object_a_line_of_the_selected_changes(
+    selects: tuple[str, ...], authors: list[str]
+) -> None:
+    result = run("--format", "json", *selects)
+    assert [json.loads(line)["by"] for line in result.stdout.splitlines()] == authors
