@@ -12,8 +12,10 @@ ifeq ($(RINGS),)
 $(error pyproject.toml names no rings to compile, or on more than one line)
 endif
 RING_SOURCES := $(shell find $(RINGS) -name '*.py')
-# Files in .venv say what is done: the tools, the build of the rings in each mode that it answers, and Spark's packages.
+# Files in .venv say what is done: the project and its tools, then also what only the pipeline, benchmarks and fuzzing
+# need, the build of the rings in each mode that it answers, and Spark's packages.
 INSTALLED := $(VENV)/.installed
+COMPLETE := $(VENV)/.complete
 BUILT := $(VENV)/.built
 FETCHED := $(VENV)/.spark
 
@@ -84,7 +86,7 @@ test: $(INSTALLED) copy-sources ## Run every check and every test
 	exit $$failed
 
 # mypy and mypyc cannot open one cache at the same moment (sqlite: "database is locked").
-lint: $(INSTALLED) ## Check style, types and imports
+lint: $(COMPLETE) ## Check style, types and imports
 	$(PRIORITY) $(VENV)/bin/ruff check
 	$(PRIORITY) $(VENV)/bin/ruff format --check
 	$(PRIORITY) $(VENV)/bin/mypy --cache-dir .mypy_cache/lint --show-traceback
@@ -105,13 +107,13 @@ copy-sources:
 	@rm -rf build/pure && mkdir -p build/pure
 	@tar -cf - --exclude='*.so' --exclude=./.venv --exclude=./.git --exclude=./build . | tar -xf - -C build/pure
 
-test-copy: $(INSTALLED)
+test-copy: $(COMPLETE)
 	$(IN_COPY) pytest $(COPIED_TESTS)
 
 test-pure: COPIED_TESTS := $(FAST_TESTS)
 test-pure: copy-sources test-copy ## Run the unit, relay and property tests on the interpreted rings
 
-test-compiled: rings ## Run those tests that exercise the rings on the compiled rings
+test-compiled: rings $(COMPLETE) ## Run those tests that exercise the rings on the compiled rings
 	@if ! $(COMPILES); then \
 		echo "The compiled rings are not tested: QUOTA_PROXY_BUILD is pure, or there is no C compiler with" \
 			"Python's headers"; \
@@ -131,12 +133,12 @@ pipeline-copy: kafka spark
 
 integration: integration-untimed integration-timed ## Run the tests on a real Kafka
 
-integration-untimed: rings kafka
+integration-untimed: rings kafka $(COMPLETE)
 	$(LONG) $(PYTHON) -m pytest tests/integration -m "not timed" --numprocesses=$(WORKERS) --no-loadscope-reorder
 
 # Three lanes (tests/integration/conftest.py), each of which uses less than half a core. Each process would otherwise
 # import all test files to find the few that have timed tests.
-integration-timed: rings kafka
+integration-timed: rings kafka $(COMPLETE)
 	$(PYTHON) -m pytest $$(grep -rl --include='test_*.py' 'mark\.timed' tests/integration tests/pipeline) -m timed \
 		--numprocesses=3 --no-loadscope-reorder
 
@@ -146,13 +148,13 @@ fuzz: setup copy-sources ## Fuzz what parses bytes and files, FUZZ_SECONDS for e
 	@if $(ARE_PURE); then echo "The compiled rings are not fuzzed: they are not compiled"; \
 	else set -x; $(PYTHON) -m tests.fuzz --seconds $(FUZZ_SECONDS) --mutate; fi
 
-fuzz-briefly: $(INSTALLED)
+fuzz-briefly: $(COMPLETE)
 	$(IN_COPY) tests.fuzz --seconds 3
 
 # Coverage cannot measure compiled modules, so this runs in the copy. It runs the tests that need neither a Kafka nor a
 # quiet machine, so it also lists files that only tests on real brokers cover.
 LEAST := 80
-coverage: $(INSTALLED) copy-sources ## List the files with a line coverage below LEAST (80) %, and the lines
+coverage: $(COMPLETE) copy-sources ## List the files with a line coverage below LEAST (80) %, and the lines
 	$(IN_COPY) pytest $(FAST_TESTS) --cov --cov-report=
 	$(IN_COPY) pytest tests/pipeline -m "not timed and not kafka" --cov --cov-append --cov-report=
 	@$(IN_COPY) coverage json -q -o - | ../../$(PYTHON) -m tests.support.coverage_gaps $(LEAST)
@@ -215,13 +217,16 @@ $(VENV)/.demo: requirements/demo.txt pyproject.toml
 	fi
 	@touch $@
 
-# Java is looked for before anything large is fetched. `--group` takes a pip of 2025. To compile all modules, most of
-# which nothing imports, takes a third of the installation. Only what the commands import is compiled: where
-# PYTHONDONTWRITEBYTECODE is set, Python would compile it again at each start, and a start would take twice as long.
+# What the compiler of the rings and Kafka's jars wait for is installed first: while these keep the processor and the
+# network busy, pip installs the rest, which is ten times as large. `--group` takes a pip of 2025. To compile all
+# modules, most of which nothing imports, takes a third of the installation. Only what the commands import is compiled:
+# where PYTHONDONTWRITEBYTECODE is set, Python would compile it again at each start, and a start would take twice as
+# long.
 COMMAND_MODULES := proxy.cli.main proxy.cli.serve proxy.server.app proxy.server.admin_port.site proxy.store.sharing.shares_topic \
 	proxy.store.quota_topic proxy.server.workers.site proxy.server.workers.supervisor proxy.server.workers.pages \
 	proxy.cli.quotas.entity_commands proxy.cli.quotas.file_commands proxy.cli.quotas.cluster.audit_log \
 	proxy.cli.explain proxy.cli.top rich.live
+# Java is looked for before anything large is fetched.
 $(INSTALLED): pyproject.toml setup.py
 	@set -eu; \
 	$(FIND_PYTHON); \
@@ -231,16 +236,25 @@ $(INSTALLED): pyproject.toml setup.py
 	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
 	@# Extensions of older sources do not fit the modules that are imported below.
 	@$(REMOVE_RINGS)
-	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[demo,pipeline]' --group dev --group bench
+	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[demo]' --group dev
 	@$(PYTHON) -c 'import importlib, sys; from proxy.cli.libraries import import_kio; \
 		import_kio(); [importlib.import_module(name) for name in sys.argv[1:]]' $(COMMAND_MODULES)
-	@$(PYTHON) -m pip install -qq --only-binary :all: --group fuzz 2>/dev/null || \
+	@rm -f $(BUILT)-* $(COMPLETE) $(FETCHED)
+	@touch $@
+
+# Not as '.[pipeline]': pip may be installing the project with compiled rings at the same time.
+PIPELINE_PACKAGES := import tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["pipeline"], sep="\n")
+$(COMPLETE): $(INSTALLED)
+	@echo "Installing Spark and other large packages"
+	@$(PYTHON) -c '$(PIPELINE_PACKAGES)' >$(VENV)/pipeline.txt
+	@$(PYTHON) -m pip install -qq --no-compile --requirement $(VENV)/pipeline.txt --group bench
+	@$(PYTHON) -m pip install -qq --no-compile --only-binary :all: --group fuzz 2>/dev/null || \
 		echo "There is no atheris for this platform: make fuzz runs without guidance by coverage"
-	@rm -f $(BUILT)-* $(FETCHED)
 	@touch $@
 
 # The first job that needs the packages would fetch them, too, but a test would have to wait for the network.
-$(FETCHED): $(INSTALLED)
+$(FETCHED): $(COMPLETE)
 	@echo "Fetching Spark's Kafka source from Maven Central"
 	@$(PYTHON) -m pipeline.spark.session >$(VENV)/spark.log 2>&1 || { cat $(VENV)/spark.log >&2; exit 1; }
 	@touch $@
