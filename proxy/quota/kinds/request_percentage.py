@@ -17,7 +17,7 @@ controller's in CreateTopics. It excludes waits that the client requested:
 
     Fetch, ShareFetch     A response after max_wait_ms costs the time beyond it. If it has no records, that is
                           mostly the time by which the broker's timer is late: such a Fetch costs at most
-                          1 ms and 1.5 us for each byte of the request, or as much as an earlier response if
+                          1 ms and 5 us for each byte of the request, or as much as an earlier response if
                           it does not name all partitions of its session. For an earlier response only the
                           broker knows how long it waited for data: it costs its time, but at most 10 ms,
                           200 ns for each byte of the request and 1 ns for each byte of the response.
@@ -88,9 +88,9 @@ _PER_REQUEST_BYTE: Final = 200e-9
 8 MB.
 """
 _NOTHING_NEW_SECONDS: Final = 0.001
-_NOTHING_NEW_PER_BYTE: Final = 1.5e-6
+_NOTHING_NEW_PER_BYTE: Final = 5e-6
 """The maximum charge for a Fetch without new records, beyond its max_wait_ms. Kafka 4.3.1 charges 0.1 ms for
-one partition; on a machine with a load of 17, it charged up to 12 ms for 300 partitions in 9 KB, and the
+one partition; on a machine with a load of 17, it charged 4 to 14 ms for 300 partitions in 9 KB, and the
 responses were 2 to 10 ms late.
 """
 _EMPTY_BYTES: Final = 512

@@ -149,10 +149,10 @@ def test_a_long_max_wait_does_not_hide_the_work_of_a_large_request(
 
 # API, bytes of request and response, whether it names all partitions, and the seconds that count of 0.3
 LATE = [
-    (FETCH, 100, 100, True, 0.00115),
-    (FETCH, 9_000, 20_000, True, 0.0145),
+    (FETCH, 100, 100, True, 0.0015),
+    (FETCH, 9_000, 20_000, True, 0.046),
     (FETCH, 200_000, 600_000, True, 0.3),
-    (FETCH, 100, 812, True, 0.00115),
+    (FETCH, 100, 812, True, 0.0015),
     (FETCH, 100, 813, True, 0.3),
     (FETCH, 100, 100_000, False, 0.3),
     (FETCH, 100, 100, False, 0.01 + 100 * 0.2e-6 + 100 * 1e-9),
