@@ -42,7 +42,7 @@ def dashboard_queries() -> list[str]:
 
 def exported() -> set[str]:
     """The words in the sources; the names of families, without the prefix, are among them."""
-    sources = (ROOT / "proxy/telemetry/metrics").glob("*.py")
+    sources = (ROOT / "proxy/telemetry/metrics").rglob("*.py")
     return {name for source in sources for name in re.findall(r"\w+", source.read_text())}
 
 
