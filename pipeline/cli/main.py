@@ -23,6 +23,7 @@ from pipeline.inputs.quota_file import SCOPES, read_quotas
 from pipeline.inputs.tenants import read_tenants
 from pipeline.jobs import batch, plan_move
 from pipeline.jobs.job import Job, Options
+from pipeline.jobs.prepare import write_archive
 from pipeline.jobs.recommendation import Recommending, write_recommendation
 from pipeline.jobs.report import ReportOptions, write_report
 from pipeline.jobs.stream import MODES, StreamOptions, run_stream
@@ -316,6 +317,13 @@ def report(
         files,
     )
     write_report(job, options)
+
+
+@main.command()
+def prepare() -> None:
+    """Write an archive of Java's classes, with which later jobs start in less time."""
+    console = Console(stderr=True, highlight=False)
+    console.print(f"{write_archive(console)}: Java reads its classes from here", markup=False, soft_wrap=True)
 
 
 @main.command()

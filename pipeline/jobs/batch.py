@@ -9,11 +9,11 @@ from pipeline.inputs.quota_file import QuotaSet
 from pipeline.jobs.job import Job
 from pipeline.storage.observed import Observed
 from pipeline.storage.tables import EVENTS_TABLE, events_folder, is_streamed
-from pipeline.transforms.chargeback import chargeback
+from pipeline.transforms import tenants, throttle
+from pipeline.transforms.chargeback import bill
 from pipeline.transforms.events import with_date
-from pipeline.transforms.hours import DAY, HOURS_PER_DAY
+from pipeline.transforms.hours import DAY, HOURS_PER_DAY, SUMS
 from pipeline.transforms.replay.replay import replay, untried
-from pipeline.transforms.throttle import bound, throttle
 from pipeline.transforms.usage import partition_rates, with_shares
 
 
@@ -35,19 +35,19 @@ def append(job: Job, *, compact: bool = False) -> None:
 def write_usage(job: Job, by: str) -> None:
     """Write `usage/`: the usage of each tenant on each partition, by hour or day."""
     job.warn_of_parts(HOURS_PER_DAY if by == DAY else 1)
-    job.write_by_date("usage", with_shares(job.hours(by)), whole_days=by == DAY)
+    job.write_by_date("usage", with_shares(job.sums(SUMS[by])), whole_days=by == DAY)
 
 
 def write_throttle(job: Job) -> None:
     """Write `throttle/`: the throttling and rejections of each tenant, by hour."""
     job.warn_of_parts()
-    job.write_by_date("throttle", throttle(job.events(bound)))
+    job.write_by_date("throttle", throttle.added(job.sums(throttle.SUMS, throttle.bound)))
 
 
 def write_chargeback(job: Job, prices: Prices) -> None:
     """Write `chargeback/`: the cost of each tenant."""
     job.warn_of_parts()
-    job.write("chargeback", chargeback(job.hourly_sums(), prices))
+    job.write("chargeback", bill(tenants.added(job.sums(tenants.SUMS)), prices))
 
 
 def write_replay(job: Job, quotas: QuotaSet) -> None:

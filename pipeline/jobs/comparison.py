@@ -13,7 +13,8 @@ from pipeline.report.units import instant
 from pipeline.storage.filesystem import literal
 from pipeline.storage.sources import local_path
 from pipeline.storage.tables import has_rows, table_folder
-from pipeline.transforms.chargeback import chargeback, tenants
+from pipeline.transforms.chargeback import bill
+from pipeline.transforms.tenants import SUMS, added
 from pipeline.window import previous
 
 _CHARGEBACK = "chargeback"
@@ -40,8 +41,8 @@ def _of_events(job: Job, prices: Prices | None) -> Before | None:
         return None
     period = utc(window.start_ms / 1000), utc(window.end_ms / 1000)
     source = job.events_of(window)
-    events = source.events()
-    uses = read_uses(tenants(events) if prices is None else chargeback(events, prices))
+    sums = added(source.sums(SUMS))
+    uses = read_uses(sums if prices is None else bill(sums, prices))
     if not uses:
         begin, end = map(instant, period)
         job.say(f"Compared with no other period: there are no events from {begin} to {end}, UTC")

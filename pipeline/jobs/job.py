@@ -17,6 +17,7 @@ from pipeline.errors import InputError
 from pipeline.jobs.progress import Progress
 from pipeline.lake.lake import Lake
 from pipeline.spark.session import make_session, merged
+from pipeline.storage.arrow_files import leave_little_to_java
 from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.formats import PARQUET, packages
 from pipeline.storage.formats import settings as settings_of
@@ -24,6 +25,7 @@ from pipeline.storage.locks import locked
 from pipeline.storage.observed import Observed
 from pipeline.storage.sources import KAFKA, Source, parse_source
 from pipeline.storage.tables import QUARANTINE_TABLE, Events, Quality, all_events, table_folder
+from pipeline.transforms.arrays.summing import Summing
 from pipeline.transforms.events import with_period
 from pipeline.window import Window
 
@@ -71,6 +73,8 @@ class Job:
         self._progress: Progress | None = None
         self._known_period: Window | None = None
         """The period of the tables, once the events have been read."""
+        self._few_rows = False
+        """Whether Java processes few rows."""
         self._shared = SparkSession.getActiveSession() is not None
         """Whether another program has started the session, and stops it."""
         self._locks: Final = ExitStack()
@@ -87,8 +91,6 @@ class Job:
             self._progress.stop()
         if self._kept is not None:
             self._kept.unpersist()
-        if self._events is not None:
-            self._events.close()
         if self._spark is not None and not self._shared:
             self._spark.stop()
         self._locks.close()
@@ -111,6 +113,7 @@ class Job:
                 kafka=self._source.kind == KAFKA,
                 packages=packages(forms),
                 settings=merged(settings_of(forms, options.out), dict(options.settings)),
+                few_rows=self._few_rows,
             )
             self.say(f"Spark runs on {self._spark.sparkContext.master}")
             self._progress = Progress(self._spark, self.console)
@@ -122,30 +125,14 @@ class Job:
         options = self.options
         return Lake(self.spark, options.out, options.table_format, options.catalog_table)
 
-    def events(
-        self,
-        some: Callable[[DataFrame], DataFrame] = all_events,
-        known: DataFrame | None = None,
-        *,
-        by_hour: bool = False,
-    ) -> DataFrame:
-        """Return the events of the window, or `some` of them, each once, without those that `known` has.
+    def events(self, known: DataFrame | None = None) -> DataFrame:
+        """Return the events of the window, each once, without those that `known` has."""
+        return self._source_events().events(known)
 
-        `by_hour`: in an order in which sums by hour take less time; see deduplicate().
-        """
-        return self._source_events().events(some, known, by_hour=by_hour)
-
-    def hourly_sums(self) -> DataFrame:
-        """Return sums by hour of the events of the window, for a bill; see Events.hourly_sums()."""
-        events = self._source_events()
-        sums = events.hourly_sums()
-        if events.are_counted:
-            self._known_period = events.period()
-        return sums
-
-    def hours(self, by: str) -> DataFrame:
-        """Return the sums and rates of the events of the window; see transforms.hours."""
-        return self._source_events().hours(by)
+    def sums(self, summing: Summing, some: Callable[[DataFrame], DataFrame] = all_events) -> DataFrame:
+        """Return sums over the events of the window, each once; see Events.sums()."""
+        self._few_rows = self._source.kind == PARQUET and leave_little_to_java(self._source.place)
+        return self._source_events().sums(summing, some)
 
     def _source_events(self) -> Events:
         if self._events is None:
@@ -159,7 +146,7 @@ class Job:
     def kept_events(self) -> DataFrame:
         """Return all events, persisted on disk while the job runs, for jobs that read them more than once."""
         if self._kept is None:
-            self._kept = self.events(by_hour=True).persist(StorageLevel.DISK_ONLY)
+            self._kept = self.events().persist(StorageLevel.DISK_ONLY)
         return self._kept
 
     def period(self) -> Window:

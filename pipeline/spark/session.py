@@ -2,15 +2,18 @@
 
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
+from pipeline.spark import class_archive
 from pipeline.spark.failures import cause_of, log_file
 from pipeline.spark.java_names import remember_names
 from pipeline.storage.formats import PACKAGES
@@ -42,6 +45,8 @@ _COMPILER: Final = (
 that Java does not optimize it for longer than it runs. By default, Java interprets methods of more than 8,000
 bytes of code, such as the one that Spark generates for the check of a line.
 """
+_NO_OPTIMIZER: Final = "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods"
+"""Java compiles all code, but does not optimize any. That takes the least time if it processes few rows."""
 _ANY_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 """The environment variables with options of every JVM."""
@@ -76,12 +81,14 @@ def make_session(
     kafka: bool = False,
     packages: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
+    few_rows: bool = False,
 ) -> SparkSession:
     """Make a session in UTC. `settings` override the defaults, or add to those of _ADDED. Raises
     PipelineError.
 
     `packages`: the Maven coordinates of what the formats of tables need. `master`: None for that of
-    `spark-submit`, which has then started this process, or else LOCAL.
+    `spark-submit`, which has then started this process, or else LOCAL. `few_rows`: whether Java processes few
+    rows, because Python's workers process the others.
     """
     # Spark's workers would otherwise take the first python3 on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -92,7 +99,7 @@ def make_session(
     if master is not None:
         builder = builder.master(master)
     wanted = [KAFKA_PACKAGE, *packages] if kafka else list(packages)
-    defaults = _SQL if submitted else _defaults(master or LOCAL, wanted, settings or {})
+    defaults = _SQL if submitted else _defaults(master or LOCAL, wanted, settings or {}, few_rows=few_rows)
     if SparkSession.getActiveSession() is not None:
         # The session's owner has chosen its shuffle partitions.
         defaults = {key: value for key, value in defaults.items() if key != SHUFFLE_PARTITIONS}
@@ -126,7 +133,9 @@ def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSe
         ) from error
 
 
-def _defaults(master: str, packages: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
+def _defaults(
+    master: str, packages: Sequence[str], own: Mapping[str, str], *, few_rows: bool
+) -> dict[str, str]:
     """Return the settings of a session that this process starts itself."""
     log = (_HERE / "log4j2.properties").as_uri()
     settings = {
@@ -139,7 +148,7 @@ def _defaults(master: str, packages: Sequence[str], own: Mapping[str, str]) -> d
         _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={log} -Dquota.pipeline.log={log_file()}",
     }
     if master.startswith("local"):
-        settings[_JAVA_OPTIONS] += f" {_java_flags(own)}"
+        settings[_JAVA_OPTIONS] += f" {_java_flags(own, few_rows=few_rows)}"
         settings |= {
             _HUGE_METHOD: _ANY_METHOD,
             "spark.driver.host": "127.0.0.1",
@@ -157,10 +166,26 @@ def _defaults(master: str, packages: Sequence[str], own: Mapping[str, str]) -> d
     return settings
 
 
-def _java_flags(own: Mapping[str, str]) -> str:
+def _java_flags(own: Mapping[str, str], *, few_rows: bool) -> str:
     """Return flags for a JVM that runs a job. It does not start with two collectors, so the user's stays."""
     chosen = [own.get(_JAVA_OPTIONS, ""), *[os.environ.get(name, "") for name in _JAVA_VARIABLES]]
-    return _COMPILER if any(map(_ANY_COLLECTOR.search, chosen)) else f"{_COLLECTOR} {_COMPILER}"
+    found = [*class_archive.flags(" ".join(chosen)), _NO_OPTIMIZER if few_rows else _COMPILER]
+    return " ".join(found if any(map(_ANY_COLLECTOR.search, chosen)) else [_COLLECTOR, *found])
+
+
+def end_java(seconds: float = 300.0) -> None:
+    """End the Java process of all sessions, and wait for its end. Raises PipelineError if it does not end."""
+    gateway: Any = SparkContext._gateway
+    if gateway is None:
+        return
+    gateway.shutdown()
+    # It ends with its standard input.
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(seconds)
+    except subprocess.TimeoutExpired as error:
+        raise PipelineError(f"Java did not end within {seconds:g} seconds") from error
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 if __name__ == "__main__":

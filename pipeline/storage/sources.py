@@ -106,11 +106,20 @@ def read_checked(spark: SparkSession, source: Source, window: Window = ALWAYS) -
 def _rows(spark: SparkSession, source: Source, window: Window) -> DataFrame:
     if source.kind == PARQUET:
         found = spark.read.parquet(literal(source.place))
-        by_date = any(name.startswith(f"{DATE}=") for name in FilePath(spark, source.place).names())
     else:
         found = spark.read.format(source.kind).load(source.place)
-        by_date = True
-    by_date = by_date and dict(found.dtypes).get(DATE) == "date"
+    return near_dates(spark, source, window, found)
+
+
+def near_dates(spark: SparkSession, source: Source, window: Window, found: DataFrame) -> DataFrame:
+    """Return what is of dates near the window, if the table is partitioned by date. `found` is what Spark
+    finds at the source's place.
+    """
+    if dict(found.dtypes).get(DATE) != "date":
+        return found
+    by_date = source.kind in (DELTA, ICEBERG) or any(
+        name.startswith(f"{DATE}=") for name in FilePath(spark, source.place).names()
+    )
     return found.where(near(window)) if by_date else found
 
 

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
 from typing import Final
 
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -10,22 +11,21 @@ from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
 from pipeline.schema import EVENT, names
+from pipeline.storage.arrow_files import Piece, pieces, summed_files
 from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.locks import locked
 from pipeline.storage.observed import Observed
-from pipeline.storage.sources import KAFKA, LINES, Source, is_parquet, read_checked
+from pipeline.storage.sources import KAFKA, LINES, Source, is_parquet, near_dates, read_checked
 from pipeline.storage.swaps import WHOLE, Swap
+from pipeline.transforms.arrays.parcels import BAD, END, FIRST, READ
+from pipeline.transforms.arrays.summing import Summing, summed, table_of
 from pipeline.transforms.duplicates import (
     CONTRADICTED,
-    HASHED,
-    HOURLY,
     IS_KNOWN,
     contradictions,
     deduplicate,
 )
 from pipeline.transforms.events import bad, good, is_within, span, within
-from pipeline.transforms.hourly_sums import SUMMED, doubted, hourly_sums, with_identity_hash
-from pipeline.transforms.hours import hours
 from pipeline.window import Window, previous
 
 QUARANTINE_TABLE: Final = "quarantine"
@@ -35,8 +35,6 @@ LATE_TABLE: Final = "late"
 _ATTEMPT: Final = "mapreduce.job.application.attempt.id"
 _ATTEMPT_BITS: Final = 31
 """Hadoop reads the number as a positive int."""
-MOST_DOUBTED: Final = 1_000_000
-"""The most hashes of identities that each machine keeps in memory, at about 40 bytes each."""
 _SUCCESS: Final = "_SUCCESS"
 """The file that Spark adds to a table at the end of a write, also of a write without rows."""
 
@@ -173,90 +171,78 @@ class Events:
         if with_late and not _is_events(source):
             raise InputError("--with-late requires --events FOLDER/events, the table that a stream writes")
         late = late_source(spark, source)
-        checked = read_checked(spark, source, window)
-        if late is not None and with_late:
-            checked = checked.unionByName(read_checked(spark, late, window))
-        self._checked: Final = checked
-        self._is_parquet: Final = is_parquet(spark, source)
+        self._spark: Final = spark
+        self._sources: Final = [source] if late is None or not with_late else [source, late]
         self._window: Final = window
         self._late: Final = None if late is None else _late_counts(spark, late, window, with_late=with_late)
-        self._seen = self._observed(self._checked)
-        self._selected: DataFrame | None = None
-        """The events that are compared for duplicates, as events() selected them."""
+        self._seen: Observed | None = None
+        self._doubted: Observed | None = None
+        """Counts the contradicted events, or rows with one, in the result of events() or sums()."""
+        self._some: Callable[[DataFrame], DataFrame] = all_events
+        """Selects the events that are compared for duplicates."""
         self._known: DataFrame | None = None
         """The table whose events events() has excluded."""
-        self._doubted: Observed | None = None
-        """Counts the contradicted events in the result of events()."""
-        self._doubts: DataFrame | None = None
-        """The hashes of identities that may be duplicates."""
 
-    def events(
-        self,
-        some: Callable[[DataFrame], DataFrame] = all_events,
-        known: DataFrame | None = None,
-        *,
-        by_hour: bool = False,
-    ) -> DataFrame:
+    @cached_property
+    def _checked(self) -> DataFrame:
+        """What Spark reads, with the reasons why some rows are no events."""
+        return reduce(
+            DataFrame.unionByName,
+            [read_checked(self._spark, source, self._window) for source in self._sources],
+        )
+
+    def events(self, known: DataFrame | None = None) -> DataFrame:
         """Return each event of the window once, without those that the table `known` has. The first action on
-        the result also counts what is read. `by_hour`: see deduplicate().
-
-        `some` selects events before duplicates are removed, so that fewer are compared; it must select an
-        event and its duplicate alike.
+        the result also counts what is read.
         """
-        self._seen = self._observed(self._checked)
-        self._selected = some(within(good(self._seen.table), self._window))
-        self._known = known
-        unique = deduplicate(self._selected, known, by_hour=by_hour)
+        self._some, self._known = all_events, known
+        self._seen = self._observed()
+        unique = deduplicate(self._selected(self._seen.table), known)
         self._doubted = Observed(unique, contradicted=F.count_if(CONTRADICTED))
         found = self._doubted.table
-        added = [name for name in HASHED if name in found.columns]
-        return (found if known is None else found.where(~F.col(IS_KNOWN))).select(*names(EVENT), *added)
+        return (found if known is None else found.where(~F.col(IS_KNOWN))).select(*names(EVENT))
 
-    def hourly_sums(self) -> DataFrame:
-        """Return the sums of SUMMED by HOURLY over the events of the window, each once. An hour may have
-        several rows. An action on the result, if not this method, also counts what is read.
-
-        The events of Parquet files are read twice, which takes less time than to shuffle and sort them.
+    def sums(self, summing: Summing, some: Callable[[DataFrame], DataFrame] = all_events) -> DataFrame:
+        """Return a table of sums over the events of the window, each once. The first action on the result
+        also counts what is read. `some` selects the same events as `summing.are_wanted`: an event and its
+        duplicate alike.
         """
-        doubts = self._find_doubts() if self._is_parquet else None
-        if doubts is None:
-            return self.events().select(*HOURLY, *SUMMED)
-        # Without invalid rows, nothing needs to be checked again.
-        events = good(self._seen.table) if self._seen.get()["bad"] else self._checked
-        self._selected, self._known = within(events, self._window), None
-        self._doubted = Observed(hourly_sums(self._selected, doubts), contradicted=F.count_if(CONTRADICTED))
-        return self._doubted.table.select(*HOURLY, *SUMMED)
+        self._some, self._known = some, None
+        found = self.pieces()
+        if found:
+            table = summed_files(self._spark, found, summing, self._window)
+        else:
+            table = summed(self._checked, summing, self._window)
+        self._seen = self._doubted = Observed(
+            table,
+            read=F.coalesce(F.sum(READ), F.lit(0)),
+            bad=F.coalesce(F.sum(BAD), F.lit(0)),
+            first=F.min(FIRST),
+            end=F.max(END),
+            contradicted=F.count_if(CONTRADICTED),
+        )
+        return table_of(self._seen.table, summing)
 
-    def hours(self, by: str) -> DataFrame:
-        """Return hours() of the events of the window. The first action on the result also counts what is
-        read.
-        """
-        self._seen = self._observed(self._checked)
-        self._selected, self._known = within(good(self._seen.table), self._window), None
-        self._doubted = Observed(hours(self._selected, by), contradicted=F.count_if(CONTRADICTED))
-        return self._doubted.table
+    def pieces(self) -> list[Piece]:
+        """Return the pieces of Parquet files that tasks read with Arrow; none if Spark has to read them."""
+        found: list[Piece] = []
+        for source in self._sources:
+            if not is_parquet(self._spark, source):
+                return []
+            near = partial(near_dates, self._spark, source, self._window)
+            some = pieces(self._spark, source.place, near)
+            if some is None:
+                return []
+            found += some
+        return found
 
-    @property
-    def are_counted(self) -> bool:
-        """Whether an action has counted what is read, so that period() takes no further one."""
-        return self._seen.is_known
+    def _selected(self, checked: DataFrame) -> DataFrame:
+        """Return the events that are compared for duplicates."""
+        return self._some(within(good(checked), self._window))
 
-    def close(self) -> None:
-        """Forget what is kept in memory."""
-        if self._doubts is not None:
-            self._doubts.unpersist()
-
-    def _find_doubts(self) -> DataFrame | None:
-        """Read the events, and return the hashes of the identities that may be duplicates; None if there are
-        too many.
-        """
-        self._seen = self._observed(with_identity_hash(self._checked))
-        self._doubts = doubted(within(good(self._seen.table), self._window)).persist()
-        return self._doubts if self._doubts.count() <= MOST_DOUBTED else None
-
-    def _observed(self, checked: DataFrame) -> Observed:
+    def _observed(self) -> Observed:
         first, end = span(self._window)
-        return Observed(checked, read=F.count(F.lit(1)), bad=F.count("reason"), first=first, end=end)
+        return Observed(self._checked, read=F.count(F.lit(1)), bad=F.count("reason"), first=first, end=end)
 
     def period(self) -> Window:
         """Return the window; an end that it lacks is that of the events. Call it after an action on events(),
@@ -265,6 +251,7 @@ class Events:
         start, end = self._window.start_ms, self._window.end_ms
         if start is not None and end is not None:
             return self._window
+        assert self._seen is not None
         seen = self._seen.get()
         return Window(seen["first"] if start is None else start, seen["end"] if end is None else end)
 
@@ -272,16 +259,17 @@ class Events:
         """Return the start of the first interval in the window; None if there are no events. Call it after an
         action on events().
         """
+        assert self._seen is not None
         found: int | None = self._seen.get()["first"]
         return found
 
     def invalid(self) -> DataFrame:
         """Return `raw, reason` of the lines or rows that are not events.
 
-        They come from the table with the counter. Spark does not move a condition below a counter. It would
+        They come from a table with a counter. Spark does not move a condition below a counter. It would
         otherwise move this one below the parser, and parse a line for each use of a field in it.
         """
-        return bad(self._seen.table)
+        return bad(self._observed().table)
 
     def quarantine(self, out: str, *, add: bool = False) -> Quality:
         """Write what does not count to the quarantine table; return the counts. Call it after an action on
@@ -291,22 +279,24 @@ class Events:
         that `ingest` writes, the rows are appended instead, each (raw, reason) once: such a folder may hold
         the only copy of the text.
         """
-        assert self._selected is not None
+        assert self._seen is not None
         assert self._doubted is not None
         seen = self._seen.get()
-        found, others = self.invalid(), None
+        found = self.invalid() if seen["bad"] else None
+        others: Observed | None = None
         if self._doubted.get()["contradicted"]:
-            others = Observed(contradictions(self._selected, self._known), rows=F.count(F.lit(1)))
-            found = found.unionByName(others.table)
+            events = self._selected(self._observed().table)
+            others = Observed(contradictions(events, self._known), rows=F.count(F.lit(1)))
+            found = others.table if found is None else found.unionByName(others.table)
         folder = table_folder(out, QUARANTINE_TABLE)
-        if seen["bad"] or others is not None:
+        if found is not None:
             with locked(out, QUARANTINE_TABLE, wait=True):
-                if add or is_ingested(found.sparkSession, out):
+                if add or is_ingested(self._spark, out):
                     add_distinct(found, folder)
                 else:
                     write_table(found, out, QUARANTINE_TABLE)
-        elif not add and not is_ingested(found.sparkSession, out):
-            FilePath(found.sparkSession, folder).delete()
+        elif not add and not is_ingested(self._spark, out):
+            FilePath(self._spark, folder).delete()
         contradicting = 0 if others is None else others.get()["rows"]
         late = (0, 0) if self._late is None else self._late.collect()[0]
         return Quality(seen["read"], seen["bad"], contradicting, *late)

@@ -14,9 +14,8 @@ from pyspark.sql.types import DecimalType
 
 from pipeline.inputs.prices import Prices, tiers
 from pipeline.schema import CHARGEBACK, names
-from pipeline.transforms.duplicates import HOURLY, with_hour
 from pipeline.transforms.largest_remainder import with_amount
-from pipeline.transforms.totals import total
+from pipeline.transforms.tenants import tenants
 
 _GIB_PER_BYTE: Final = Decimal(1) / (1 << 30)
 _QUANTITY: Final = DecimalType(31, 18)
@@ -26,21 +25,14 @@ _EXACT: Final = DecimalType(30, 12)
 
 
 def chargeback(events: DataFrame, prices: Prices) -> DataFrame:
-    """Turn deduplicated events into `schema.CHARGEBACK`."""
-    exact = tenants(events).withColumns({"exact": exact_amount(prices), "currency": F.lit(prices.currency)})
+    """Turn events into `schema.CHARGEBACK`. Each event counts once: the first one."""
+    return bill(tenants(events), prices)
+
+
+def bill(uses: DataFrame, prices: Prices) -> DataFrame:
+    """Turn the result of tenants() into `schema.CHARGEBACK`."""
+    exact = uses.withColumns({"exact": exact_amount(prices), "currency": F.lit(prices.currency)})
     return with_amount(exact, ["cluster"], ["user", "client_id"]).select(*names(CHARGEBACK))
-
-
-def tenants(events: DataFrame) -> DataFrame:
-    """Return `cluster, user, client_id, bytes_in, bytes_out, requests, partition_hours` of each tenant."""
-    sums = [total(name).alias(name) for name in ("bytes_in", "bytes_out", "requests")]
-    # A partition that moves to another broker within an hour is used for one hour.
-    hours = with_hour(events).groupBy(*HOURLY).agg(*sums)
-    used = F.col("topic").isNotNull() & F.col("partition").isNotNull()
-    return hours.groupBy("cluster", "user", "client_id").agg(
-        *sums,
-        F.count(F.when(used, 1)).alias("partition_hours"),
-    )
 
 
 def exact_amount(prices: Prices) -> Column:

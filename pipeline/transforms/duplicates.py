@@ -25,19 +25,10 @@ IS_KNOWN: Final = "is_known"
 CONTRADICTION: Final = "another event has the same identity and other values, and came first"
 EVENT_HOUR: Final = "event_hour"
 """The hour in which the interval begins, in hours since the epoch."""
-_SAME_PLACE: Final = ("cluster", "user", "client_id", "topic", "partition")
+SAME_PLACE: Final = ("cluster", "user", "client_id", "topic", "partition")
 """Every table groups by these columns."""
-HOURLY: Final = (EVENT_HOUR, *_SAME_PLACE)
-HOURLY_HASH: Final = "hourly_hash"
-"""A hash of HOURLY. Rows that are sorted by it first are compared by a number, and rarely by texts."""
+HOURLY: Final = (EVENT_HOUR, *SAME_PLACE)
 _AT: Final = (*HOURLY, "broker", "interval_start_ms")
-IN_ORDER: Final = (HOURLY_HASH, *_AT)
-"""The rows of deduplicate() are sorted by these columns with `by_hour`. With the settings of the session,
-Spark groups sorted rows by the first of these columns, in this order, in one step and without a hash table.
-
-Spark decides this for the last step first, when it does not know yet that earlier steps keep the order. A
-`sortWithinPartitions` before each step tells it. Spark removes these sorts once it knows.
-"""
 _SORT_KEY: Final = "sort_key"
 """The upper bits are a hash of HOURLY and the broker, and the lower bits the time of the interval within the
 hour. Rows that are sorted by it first are compared by texts only within an interval.
@@ -46,23 +37,24 @@ _TIME_BITS: Final = 22
 """The lower bits of _SORT_KEY: an hour has 3.6 million milliseconds."""
 _ONE_EVENT: Final = (*_AT, "proxy", "listener", "api")
 """The columns of IDENTITY, and what follows from them: equal for the same event."""
-HASHED: Final = (EVENT_HOUR, HOURLY_HASH)
-"""The columns that deduplicate() adds to those of events; the second one only with `by_hour`."""
 _HOUR_MS: Final = 3_600_000
-_VALUES: Final = tuple(name for name in names(EVENT) if name not in (*IDENTITY, "v"))
+VALUES: Final = tuple(name for name in names(EVENT) if name not in (*IDENTITY, "v"))
+"""The columns of an event that are not in its identity. `quota`, which may be null, is last, so that null
+gets a different hash.
+"""
 ORDER: Final = "order"
 """A number that is unique. The event with the lowest one is the first."""
 DIGEST: Final = "digest"
 """A hash of an event's values."""
 _KNOWN: Final = "known_digest"
 _COUNTED: Final = "counted_digest"
-_ROW_BITS: Final = 29
+ROW_BITS: Final = 29
 """The low bits of a place: the row in its split."""
 _SPLIT_BITS: Final = 14
 """The bits of the split in its file, which are added to those of the file's hash."""
 _SPLIT_SIZE_BITS: Final = 22
 """Spark's splits of a file have at least 4 MiB."""
-_FILES: Final = (1 << (63 - _ROW_BITS)) - (1 << _SPLIT_BITS)
+_FILES: Final = (1 << (63 - ROW_BITS)) - (1 << _SPLIT_BITS)
 """The number of hashes of files. The split is added to the hash, so nearly all of the bits are the hash's."""
 
 
@@ -70,13 +62,13 @@ def place_in_files() -> Column:
     """PLACE for a table read from files."""
     split = F.shiftright("_metadata.file_block_start", _SPLIT_SIZE_BITS).bitwiseAND((1 << _SPLIT_BITS) - 1)
     file = F.pmod(F.xxhash64("_metadata.file_path"), F.lit(_FILES))
-    return F.shiftleft(file + split, _ROW_BITS)
+    return F.shiftleft(file + split, ROW_BITS)
 
 
 def place_in_iceberg() -> Column:
     """PLACE for an Iceberg table."""
     split = F.shiftright("_pos", _SPLIT_SIZE_BITS).bitwiseAND((1 << _SPLIT_BITS) - 1)
-    return F.shiftleft(F.pmod(F.xxhash64("_file"), F.lit(_FILES)) + split, _ROW_BITS)
+    return F.shiftleft(F.pmod(F.xxhash64("_file"), F.lit(_FILES)) + split, ROW_BITS)
 
 
 def place_in_topic() -> Column:
@@ -84,35 +76,30 @@ def place_in_topic() -> Column:
     return F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
 
 
-def deduplicate(events: DataFrame, known: DataFrame | None = None, *, by_hour: bool = False) -> DataFrame:
-    """Return each event once, with EVENT_HOUR and CONTRADICTED, and HOURLY_HASH with `by_hour`.
+def deduplicate(events: DataFrame, known: DataFrame | None = None) -> DataFrame:
+    """Return each event once, with CONTRADICTED, and IS_KNOWN if there is a table `known`: whether it has the
+    event.
 
-    If there is a table `known`, IS_KNOWN says whether it has the event. The result is partitioned by the
-    columns by which every table groups, so later steps need no further shuffle. With `by_hour`, it is also
-    sorted by IN_ORDER, which takes longer.
+    The result is partitioned by the columns by which every table groups, so later steps need no further
+    shuffle.
     """
-    together = with_hour(ordered(events).repartition(*_SAME_PLACE))
-    added = HASHED if by_hour else HASHED[:1]
-    if by_hour:
-        together, one_event = with_hash(together), (HOURLY_HASH, *_ONE_EVENT)
-    else:
-        together, one_event = together.withColumn(_SORT_KEY, _sort_key()), (_SORT_KEY, *_ONE_EVENT)
+    together = with_hour(ordered(events).repartition(*SAME_PLACE)).withColumn(_SORT_KEY, _sort_key())
+    one_event = (_SORT_KEY, *_ONE_EVENT)
     first = (
         together.sortWithinPartitions(*one_event)
         .groupBy(*one_event)
         .agg(
-            *[F.min_by(name, ORDER).alias(name) for name in _VALUES],
+            *[F.min_by(name, ORDER).alias(name) for name in VALUES],
             F.min_by(DIGEST, ORDER).alias(DIGEST),
             (F.min(DIGEST) != F.max(DIGEST)).alias(CONTRADICTED),
         )
     )
     unique = first.withColumn("v", F.lit(VERSION))
     if known is None:
-        found = unique.select(*names(EVENT), *added, CONTRADICTED)
-        return found.sortWithinPartitions(*IN_ORDER) if by_hour else found
+        return unique.select(*names(EVENT), CONTRADICTED)
     compared = _beside(unique, known.select(*IDENTITY, digest().alias(_KNOWN)))
     return compared.select(
-        *[F.col(f"one.{name}") for name in (*names(EVENT), *added)],
+        *[F.col(f"one.{name}") for name in names(EVENT)],
         (F.col(CONTRADICTED) | F.coalesce(F.col(_KNOWN) != F.col(DIGEST), F.lit(False))).alias(CONTRADICTED),
         F.col(_KNOWN).isNotNull().alias(IS_KNOWN),
     )
@@ -123,12 +110,6 @@ def with_hour(events: DataFrame) -> DataFrame:
     if EVENT_HOUR in events.columns:
         return events
     return events.select("*", F.expr(f"interval_start_ms div {_HOUR_MS}").alias(EVENT_HOUR))
-
-
-def with_hash(events: DataFrame) -> DataFrame:
-    """Add EVENT_HOUR and HOURLY_HASH if they are missing."""
-    hours = with_hour(events)
-    return hours if HOURLY_HASH in hours.columns else hours.withColumn(HOURLY_HASH, F.xxhash64(*HOURLY))
 
 
 def _sort_key() -> Column:
@@ -160,17 +141,20 @@ def contradictions(events: DataFrame, known: DataFrame | None = None) -> DataFra
 
 def ordered(events: DataFrame, *more: str) -> DataFrame:
     """Return the columns of EVENT and `more`, with ORDER and DIGEST."""
+    return events.select(*names(EVENT), *more, order(events).alias(ORDER), digest().alias(DIGEST))
+
+
+def order(events: DataFrame) -> Column:
+    """ORDER of the events of a table, with PLACE if it has it."""
     row = F.monotonically_increasing_id()
     if PLACE in events.columns:
-        row = F.col(PLACE) + row.bitwiseAND((1 << _ROW_BITS) - 1)
-    return events.select(*names(EVENT), *more, row.alias(ORDER), digest().alias(DIGEST))
+        row = F.col(PLACE) + row.bitwiseAND((1 << ROW_BITS) - 1)
+    return row
 
 
 def digest() -> Column:
-    """A hash of an event's values. `quota`, which may be null, is last, so that null gets a
-    different hash.
-    """
-    return F.xxhash64(*_VALUES)
+    """A hash of an event's values."""
+    return F.xxhash64(*VALUES)
 
 
 def _beside(one: DataFrame, other: DataFrame, how: str = "left") -> DataFrame:

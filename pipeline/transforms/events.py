@@ -15,11 +15,11 @@ from pipeline.window import Window
 
 _CORRUPT = "_corrupt"
 _NO_EVENT: Final = "is no JSON object of an event"
-_LARGEST_COUNT: Final = 1 << 53
+LARGEST_COUNT: Final = 1 << 53
 """JSON numbers are exact up to here, and sums of a thousand of them fit into 64 bits."""
-_LONGEST_INTERVAL_MS: Final = 86_400_000
+LONGEST_INTERVAL_MS: Final = 86_400_000
 """A day; the proxy's usage.interval_seconds is at most an hour."""
-_EARLIEST_START_MS: Final = 1_420_070_400_000
+EARLIEST_START_MS: Final = 1_420_070_400_000
 """2015-01-01T00:00:00Z: an earlier time is of a clock that was not set."""
 _AHEAD_MS: Final = 86_400_000
 """How far a proxy's clock may be ahead of this machine's."""
@@ -179,14 +179,15 @@ def _is_possible(prefix: str) -> Column:
         & F.col(f"{prefix}broker").isNotNull()
         & reduce(Column.__and__, texts)
         & (F.col(f"{prefix}api") != "")
-        & length.between(1, _LONGEST_INTERVAL_MS)
-        & start.between(_EARLIEST_START_MS, _latest_ms())
+        & length.between(1, LONGEST_INTERVAL_MS)
+        & start.between(EARLIEST_START_MS, latest_ms())
         & (F.coalesce(F.col(f"{prefix}partition"), F.lit(0)) >= 0)
-        & together.between(0, _LARGEST_COUNT - 1)
+        & together.between(0, LARGEST_COUNT - 1)
     )
 
 
-def _latest_ms() -> int:
+def latest_ms() -> int:
+    """Return the latest time at which an interval may begin."""
     return round(time.time() * 1000) + _AHEAD_MS
 
 
@@ -201,14 +202,14 @@ def _impossible(prefix: str) -> list[Column]:
     return [
         F.when(version != VERSION, newer),
         F.when(length <= 0, F.lit("interval_ms is not above 0")),
-        F.when(length > _LONGEST_INTERVAL_MS, F.lit("interval_ms is more than a day")),
+        F.when(length > LONGEST_INTERVAL_MS, F.lit("interval_ms is more than a day")),
         F.when(start < 0, F.lit("interval_start_ms is negative")),
-        F.when(start < _EARLIEST_START_MS, F.lit("interval_start_ms is before 2015")),
-        F.when(start > _latest_ms(), F.lit("interval_start_ms is more than a day in the future")),
+        F.when(start < EARLIEST_START_MS, F.lit("interval_start_ms is before 2015")),
+        F.when(start > latest_ms(), F.lit("interval_start_ms is more than a day in the future")),
         F.when(F.col(f"{prefix}partition") < 0, F.lit("partition is negative")),
         F.when(F.col(f"{prefix}api") == "", F.lit("api is empty")),
         *[F.when(F.col(prefix + name) < 0, F.lit(f"{name} is negative")) for name in COUNTS],
-        *[F.when(F.col(prefix + name) > _LARGEST_COUNT, F.lit(f"{name} is over 2^53")) for name in COUNTS],
+        *[F.when(F.col(prefix + name) > LARGEST_COUNT, F.lit(f"{name} is over 2^53")) for name in COUNTS],
     ]
 
 

@@ -1,7 +1,7 @@
 """Runs of equal numbers in sorted numpy arrays: where they begin, and their sums and percentiles."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ def _ranks(column: Ints) -> tuple[Ints, int]:
     return ranks.astype(np.int64), len(different)
 
 
-def begins_of(column: Ints) -> Ints:
+def begins_of(column: NDArray[Any]) -> Ints:
     """Return the first row of each run of equal numbers; there is at least one row."""
     return np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -9,7 +10,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
-from pipeline.spark import session
+from pipeline.spark import class_archive, session
 from pipeline.spark.session import (
     KAFKA_PACKAGE,
     LOCAL,
@@ -129,6 +130,26 @@ def test_java_has_one_collector(use: Any, monkeypatch: pytest.MonkeyPatch) -> No
     make_session()
     assert [each for each in java_options(builder) if each.endswith("GC")] == []
     assert any(each.startswith("-XX:Tier4") for each in java_options(builder))
+
+
+def test_java_does_not_optimize_code_for_few_rows(use: Any) -> None:
+    builder = use(Builder())
+    for few_rows in (True, False):
+        make_session(few_rows=few_rows)
+        assert ("-XX:TieredStopAtLevel=1" in java_options(builder)) == few_rows
+        assert any(each.startswith("-XX:Tier4") for each in java_options(builder)) != few_rows
+
+
+def test_java_reads_its_classes_from_the_archive(
+    use: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(class_archive, "FOLDER", tmp_path)
+    builder = use(Builder())
+    make_session()
+    assert not any("Archive" in each for each in java_options(builder))
+    (tmp_path / "classes-1.jsa").write_bytes(b"x")
+    make_session()
+    assert f"-XX:SharedArchiveFile={tmp_path}/classes-1.jsa" in java_options(builder)
 
 
 def test_spark_submit_chooses_the_master_and_the_settings(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.storage import tables
-from pipeline.storage.formats import PARQUET
 from pipeline.storage.sources import LINES, Source
-from pipeline.storage.tables import Events, Quality, write_table
+from pipeline.storage.tables import Events, write_table
 from pipeline.window import Window
 from tests.support.messages.usage_events import make_event, write_lines
 from tests.support.tables import read_rows
@@ -79,23 +77,3 @@ def test_a_line_is_parsed_once(spark: SparkSession, tmp_path: Path) -> None:
     finally:
         spark.conf.unset("spark.sql.maxToStringFields")
     assert plan.count("from_json(") == 1
-
-
-def test_sums_do_not_depend_on_how_duplicates_are_found(
-    spark: SparkSession,
-    frame: Callable[..., DataFrame],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    """If there are too many to keep them in memory, all events are compared. One event is invalid."""
-    events = [make_event(), make_event(), make_event(at=10_000, bytes_in=5), make_event(at=10_000)]
-    rows = frame(*events, make_event(user="b"), make_event(user="b", requests=-1))
-    rows.coalesce(1).write.parquet(str(tmp_path / "events"))
-    for most in (1, 2):
-        monkeypatch.setattr(tables, "MOST_DOUBTED", most)
-        found = Events(spark, Source(PARQUET, str(tmp_path / "events")), Window())
-        sums = found.hourly_sums().groupBy("user").agg(F.sum("bytes_in").alias("bytes_in"))
-        assert sorted(tuple(row) for row in sums.collect()) == [("alice", 1005), ("b", 1000)]
-        assert found.quarantine(str(tmp_path / "out")) == Quality(read=6, bad=1, contradicting=1)
-        assert len(read_rows(tmp_path / "out/quarantine")) == 2
-        found.close()

@@ -1,0 +1,34 @@
+"""Tells in arrays which rows are events, by the same rules as the check of transforms.events."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql.types import StringType
+
+from pipeline.schema import COUNTS, EVENT, VERSION
+from pipeline.transforms.arrays.rows import MISSING, NULL, PARTITION, Rows
+from pipeline.transforms.events import EARLIEST_START_MS, LARGEST_COUNT, LONGEST_INTERVAL_MS
+
+
+def are_events(rows: Rows, latest_ms: int) -> NDArray[np.bool_]:
+    """Return whether each row is an event; its interval begins at `latest_ms` or before."""
+    found: NDArray[np.bool_] = rows["v"] == VERSION
+    found &= rows["broker"] != MISSING
+    found &= (rows[PARTITION] >= 0) | (rows[PARTITION] == MISSING)
+    for field in EVENT.fields:
+        if isinstance(field.dataType, StringType) and not field.nullable:
+            found &= rows[field.name] != NULL
+    found &= rows["api"] != rows.texts["api"].index("").as_py()
+    found &= _between(rows["interval_ms"], 1, LONGEST_INTERVAL_MS)
+    found &= _between(rows["interval_start_ms"], EARLIEST_START_MS, latest_ms)
+    for name in COUNTS:
+        found &= _between(rows[name], 0, LARGEST_COUNT)
+    return found
+
+
+def _between(column: NDArray[Any], least: int, most: int) -> NDArray[np.bool_]:
+    if len(column) and column.min() >= least and column.max() <= most:
+        return np.ones(len(column), np.bool_)
+    found: NDArray[np.bool_] = (column >= least) & (column <= most)
+    return found

@@ -1,0 +1,141 @@
+"""Parquet files that tasks read with Arrow: the same tables and counts as with Spark's reader."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+from click.testing import Result
+from pyspark.sql import SparkSession
+
+from pipeline.storage import arrow_files, tables
+from pipeline.storage.arrow_files import leave_little_to_java, pieces, tasks_of
+from pipeline.storage.formats import PARQUET
+from pipeline.storage.sources import Source
+from pipeline.storage.tables import Events, Quality, all_events
+from pipeline.transforms import hours, tenants, throttle
+from pipeline.window import Window
+from tests.support.messages.event_tables import as_table, random_events
+from tests.support.messages.usage_events import START_MS, make_event
+from tests.support.tables import read_rows
+
+RunJob = Callable[..., Result]
+SUMMED = [
+    (hours.SUMS[hours.HOUR], all_events),
+    (hours.SUMS[hours.DAY], all_events),
+    (tenants.SUMS, all_events),
+    (throttle.SUMS, throttle.bound),
+]
+NAMES = ("a", "b c", "d%20e", "f#g", "h+i", "j[k]")
+
+
+def write(folder: Path, events: Iterable[Mapping[str, Any]], name: str = "events", **options: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(as_table(events), folder / f"{name}.parquet", **options)
+    return folder
+
+
+@pytest.mark.parametrize("summing", SUMMED)
+@pytest.mark.parametrize("window", [Window(), Window(START_MS + 600_000, START_MS + 4_000_000)])
+def test_a_table_is_that_of_sparks_reader(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, summing: Any, window: Window
+) -> None:
+    """Also which of two events counts, and what is in quarantine, whatever the names of the files."""
+    events = random_events(Random(3), 300)
+    events += [make_event(bytes_in=-1), make_event(api=""), make_event(partition=-1), make_event(v=2)]
+    for place, name in enumerate(NAMES):
+        write(tmp_path / "in", events[place :: len(NAMES)], name, row_group_size=7)
+    found = []
+    for reader in ("arrow", "spark"):
+        if reader == "spark":
+            monkeypatch.setattr(tables, "pieces", lambda *_: None)
+        source = Events(spark, Source(PARQUET, str(tmp_path / "in")), window)
+        table = source.sums(*summing)
+        rows = sorted(str(row) for row in table.collect())
+        quality = source.quarantine(str(tmp_path / reader))
+        assert quality.read == len(events)
+        assert quality.contradicting > 0
+        found.append(
+            (rows, quality, source.period(), sorted(map(str, read_rows(tmp_path / reader / "quarantine"))))
+        )
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 3
+
+
+def test_pieces_are_row_groups(spark: SparkSession, tmp_path: Path) -> None:
+    """Other files are Spark's: on another file system, of other columns, or broken."""
+    write(tmp_path / "in", [make_event()] * 10, row_group_size=4)
+    write(tmp_path / "in", [make_event()], "other", compression="gzip")
+    found = pieces(spark, str(tmp_path / "in"), lambda files: files)
+    assert found is not None
+    assert sorted(
+        (Path(piece.file).name, piece.first, list(piece.groups), piece.rows) for piece in found
+    ) == [
+        ("events.parquet", 0, [0, 1, 2], 10),
+        ("other.parquet", 0, [0], 1),
+    ]
+    assert len({piece.place for piece in found}) == 2
+    assert pieces(spark, "hdfs://nowhere/in", lambda files: files) is None
+    table = as_table([make_event()])
+    texts = table.set_column(0, "v", table.column("v").cast(pa.string()))
+    for other in (texts, table.drop_columns(["user"]), table.append_column("user", table.column("user"))):
+        (tmp_path / "others").mkdir(exist_ok=True)
+        pq.write_table(other, tmp_path / "others/x.parquet")
+        assert pieces(spark, str(tmp_path / "others"), lambda files: files) is None
+    (tmp_path / "others/x.parquet").write_bytes(b"PAR1")
+    assert pieces(spark, str(tmp_path / "others"), lambda files: files) is None
+
+
+def test_large_texts_and_short_numbers_fit(spark: SparkSession, tmp_path: Path) -> None:
+    table = as_table([make_event(), make_event(at=10_000)])
+    names = table.column_names
+    columns = {name: table.column(name) for name in names}
+    columns["user"] = columns["user"].cast(pa.large_string())
+    columns["client_id"] = columns["client_id"].dictionary_encode()
+    columns["interval_ms"] = columns["interval_ms"].cast(pa.int32())
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "in/x.parquet")
+    write(tmp_path / "in", [make_event(at=20_000)], "y")
+    source = Events(spark, Source(PARQUET, str(tmp_path / "in")), Window())
+    assert source.pieces()
+    (row,) = tenants.added(source.sums(tenants.SUMS)).collect()
+    assert (row.user, row.client_id, row.requests) == ("alice", "billing", 30)
+    assert source.quarantine(str(tmp_path / "out")) == Quality(read=3, bad=0, contradicting=0)
+
+
+def test_java_has_little_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """If tasks read the files, and these are small."""
+    file = write(tmp_path / "in", [make_event()]) / "events.parquet"
+    write(tmp_path / "in/_temporary", [], "unfinished")
+    assert leave_little_to_java(str(tmp_path / "in"))
+    assert leave_little_to_java(str(file))
+    assert not leave_little_to_java(str(tmp_path / "in/_temporary/nothing"))
+    monkeypatch.setattr(arrow_files, "_FEW_BYTES", file.stat().st_size - 1)
+    assert not leave_little_to_java(str(tmp_path / "in"))
+    monkeypatch.undo()
+    file.write_bytes(b"PAR1")
+    assert not leave_little_to_java(str(tmp_path / "in"))
+
+
+def test_fewer_rows_are_read_together_if_texts_are_long(spark: SparkSession, tmp_path: Path) -> None:
+    events = [make_event(client_id=f"{number:06}" * 20_000) for number in range(3)]
+    write(tmp_path / "in", [make_event()] * 20, "short", row_group_size=7)
+    write(tmp_path / "in", events, "long", use_dictionary=False)
+    found = pieces(spark, str(tmp_path / "in"), lambda files: files)
+    assert found is not None
+    together = {Path(piece.file).stem: piece.together for piece in found}
+    assert together["short"] == 500_000
+    assert 1_000 < together["long"] < 1_200
+
+
+def test_tasks_have_about_the_same_number_of_rows(spark: SparkSession, tmp_path: Path) -> None:
+    for size in (50, 20, 20, 10, 1):
+        write(tmp_path / "in", [make_event()] * size, f"of-{size}-{len(list(tmp_path.rglob('*.parquet')))}")
+    found = pieces(spark, str(tmp_path / "in"), lambda files: files)
+    assert found is not None
+    assert sorted(sum(piece.rows for piece in task) for task in tasks_of(found, 2)) == [50, 51]
+    assert [len(task) for task in tasks_of(found, 9)] == [1] * 5
+    assert tasks_of(found[:1], 9) == [found[:1]]
