@@ -168,7 +168,8 @@ def _busy_seconds(request: RequestView, response: ResponseView) -> float:
         if seconds < asked:
             return min(seconds, _most(request, response))
         late = seconds - asked
-        empty = response.body_size <= _EMPTY_BYTES + _EMPTY_TIMES * request.size
+        # If the client has closed the connection, only the time of the response is known, and not its size.
+        empty = 0 < response.body_size <= _EMPTY_BYTES + _EMPTY_TIMES * request.size
         if api_key != FETCH or asked <= 0.0 or not empty:
             return late
         if not request.names_all:

@@ -124,8 +124,15 @@ def test_a_wait_that_the_client_requested_is_not_charged(
     api_key: int, max_wait_ms: int, seconds: float, counted: float
 ) -> None:
     quota = quota_of(limits(algorithm=WINDOW))
-    charge(quota, seconds, 0.0, api_key, max_wait_ms)
+    charge(quota, seconds, 0.0, api_key, max_wait_ms, response_size=1)
     assert used(quota) == pytest.approx(counted * 100)
+
+
+def test_a_fetch_whose_response_has_an_unknown_size_costs_the_time_by_which_it_is_late() -> None:
+    """The client has closed the connection: otherwise this would be how to be charged less."""
+    quota = quota_of(limits(algorithm=WINDOW))
+    charge(quota, 0.8, 0.0, FETCH, 500, response_size=0)
+    assert used(quota) == pytest.approx(30)
 
 
 @pytest.mark.parametrize(
