@@ -5,6 +5,7 @@ import contextlib
 import logging
 import socket
 import ssl
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +22,7 @@ from proxy.security.tls import server_tls
 from proxy.server.connection.connection import Connection
 from proxy.server.listener.accept.acceptor import Acceptor
 from proxy.server.listener.accept.admission import UnlimitedAdmission
+from proxy.server.listener.accept.handshake_steps import Steps
 from proxy.server.listener.accept.handshake_turns import HandshakeTurns
 from proxy.server.listener.accept.tls_opener import TlsOpener
 from proxy.tasks import Tasks
@@ -273,8 +275,67 @@ def test_requests_of_a_client_that_ends_at_once(
     assert (gateway.requests, gateway.ended_with) == (300, [CLIENT_CLOSED])
 
 
-def second_hellos(authority: Authority, port: int, number: int) -> int:
-    """Start handshakes, continue all of them at the same moment, and return how many are served."""
+class CountedSteps:
+    """Counts the steps of handshakes, and the turns for them."""
+
+    def __init__(self, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`number` handshakes are made."""
+        self.first = 0
+        """Steps that were not taken by HandshakeTurns itself: those that begin a handshake."""
+        self.all_awaited = True
+        """Whether each of these was awaited."""
+        self.later: list[int] = []
+        """The steps in each turn that HandshakeTurns gave."""
+        self.all_begun = threading.Event()
+        """Set when all handshakes have begun."""
+        awaited = 0
+        begun = 0
+        gives = False
+        turn, give, begin = HandshakeTurns.turn, HandshakeTurns._give_one, Steps.first_taken
+        read = ServerConnection._read_handshake
+
+        async def counted_turn(turns: HandshakeTurns, address: str) -> None:
+            nonlocal awaited
+            await turn(turns, address)
+            awaited += 1
+
+        def counted_give(turns: HandshakeTurns) -> None:
+            nonlocal gives
+            gives = True
+            self.later.append(0)
+            give(turns)
+            gives = False
+
+        def counted_begin(
+            steps: Steps, protocol: asyncio.BufferedProtocol, transport: asyncio.Transport
+        ) -> None:
+            nonlocal begun
+            begin(steps, protocol, transport)
+            begun += 1
+            if begun == number:
+                self.all_begun.set()
+
+        def counted_read(connection: ServerConnection) -> None:
+            before = connection.outgoing.pending
+            try:
+                read(connection)
+            finally:
+                if connection.outgoing.pending == before:
+                    pass
+                elif gives:
+                    self.later[-1] += 1
+                else:
+                    self.first += 1
+                    self.all_awaited &= self.first <= awaited
+
+        monkeypatch.setattr(HandshakeTurns, "turn", counted_turn)
+        monkeypatch.setattr(HandshakeTurns, "_give_one", counted_give)
+        monkeypatch.setattr(Steps, "first_taken", counted_begin)
+        monkeypatch.setattr(ServerConnection, "_read_handshake", counted_read)
+
+
+def second_hellos(authority: Authority, port: int, number: int, all_begun: threading.Event) -> int:
+    """Begin handshakes, continue all of them at the same moment, and return how many are served."""
     context = ssl.create_default_context(cafile=authority.ca)
     with contextlib.ExitStack() as ends:
         clients = []
@@ -290,6 +351,7 @@ def second_hellos(authority: Authority, port: int, number: int) -> int:
             incoming.write(plain.recv(1 << 16))  # a HelloRetryRequest
             with contextlib.suppress(ssl.SSLWantReadError):
                 client.do_handshake()
+        assert all_begun.wait(20)
         for plain, _, _, outgoing in clients:
             plain.sendall(outgoing.read())
         served = 0
@@ -306,26 +368,17 @@ def second_hellos(authority: Authority, port: int, number: int) -> int:
 def test_handshakes_that_continue_at_once(
     loop: asyncio.AbstractEventLoop, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A turn of the event loop takes one step of them."""
+    """A turn takes one step of them."""
     number = 40
-    steps = [0]
-    read = ServerConnection._read_handshake
-
-    def counted(connection: ServerConnection) -> None:
-        before = connection.outgoing.pending
-        try:
-            read(connection)
-        finally:
-            if connection.outgoing.pending > before:
-                if steps[-1] == 0:
-                    loop.call_soon(steps.append, 0)
-                steps[-1] += 1
-
-    monkeypatch.setattr(ServerConnection, "_read_handshake", counted)
+    steps = CountedSteps(number, monkeypatch)
     gateway = Gateway()
-    assert run(loop, gateway, authority, lambda port: second_hellos(authority, port, number)) == number
-    assert sum(steps) == 3 * number
-    assert max(steps) <= 2  # the end of one turn and the beginning of the next
+
+    def client(port: int) -> int:
+        return second_hellos(authority, port, number, steps.all_begun)
+
+    assert run(loop, gateway, authority, client) == number
+    assert (steps.first, sum(steps.later), max(steps.later)) == (number, 2 * number, 1)
+    assert steps.all_awaited
     assert gateway.failures == []
 
 
