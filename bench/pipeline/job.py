@@ -20,6 +20,7 @@ def main() -> None:
     # Spark spills to the disk of the events.
     settings = ["--conf", f"spark.driver.memory={memory}"]
     settings += ["--conf", f"spark.local.dir={Path(out).parent / 'spark'}"]
+    settings += ["--conf", "spark.python.daemon.module=bench.pipeline.counted_daemon"]
     options = {
         "chargeback": ["--prices", prices],
         "replay": ["--quotas", quotas],
