@@ -38,7 +38,7 @@ IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(P
 # each run uses a core: none of them may be left alone at the end.
 LONGEST := nice -n 2
 LONG := nice -n 7
-MEDIUM := nice -n 8
+MEDIUM := nice -n 7
 SHORT := nice -n 11
 # On Linux, what runs so gives way to everything else.
 IDLE = $(shell chrt --idle 0 true 2>/dev/null && echo chrt --idle 0 || echo nice -n 19)
