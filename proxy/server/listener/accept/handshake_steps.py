@@ -18,8 +18,8 @@ class _State(Enum):
 
 
 class Steps:
-    """The steps of one handshake. Fulfils Turn. The first one is taken in the turn in which it is made. If the
-    client responds to it before first_taken() is called, the second one waits for no turn.
+    """The steps of one handshake. Fulfils Turn. The first one is taken in the turn in which it is made. If
+    the client responds to it before first_taken() is called, the second one waits for no turn.
     """
 
     def __init__(self, turns: HandshakeTurns, address: str) -> None:
