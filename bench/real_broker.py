@@ -3,7 +3,8 @@
 kafka-producer-perf-test and kafka-consumer-perf-test run with records of 100 bytes and of 1 KB in three ways,
 as in the experiment of KAFKA-16042 (baseline, topic quotas off, topic quotas on): directly; through a proxy
 with byte quotas of clients; and through one that also has byte rates of topic partitions. No limit is ever
-reached. The ways alternate, so that other load on the machine affects all of them.
+reached. Where HAProxy is installed, the tools also run through it, in TCP mode. The ways alternate, so that
+other load on the machine affects all of them.
 """
 
 import re
@@ -16,6 +17,8 @@ from typing import Final
 from bench.load.process import cpu_seconds
 from bench.options import add_quick, add_rounds, bench_parser
 from bench.output.page import Page
+from bench.peers.haproxy import HaProxy
+from bench.peers.peer import HOST, Setting, Unavailable, free_ports
 from bench.replication.kip_73 import JVM_FLAGS
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.embedded_proxy import EmbeddedProxy
@@ -23,7 +26,10 @@ from proxy.demo.embedded_proxy import EmbeddedProxy
 DIRECT: Final = "direct"
 OFF: Final = "proxy, topic quotas off"
 ON: Final = "proxy, topic quotas on"
-WAYS: Final = (DIRECT, OFF, ON)
+HAPROXY: Final = "HAProxy"
+WAYS: Final = (DIRECT, OFF, ON, HAPROXY)
+RELAYED: Final = "RELAYED"
+"""The listener of the broker behind HAProxy."""
 PRODUCE: Final = "produce"
 CONSUME: Final = "consume"
 SIZES: Final = (100, 1000)
@@ -46,7 +52,7 @@ class Run:
     records_per_second: float
     broker_cpu: float
     proxy_cpu: float
-    """CPU seconds; those of the proxy are 0.0 without a proxy."""
+    """CPU seconds; those of the proxy, or of HAProxy, are 0.0 without one."""
 
 
 Key = tuple[int, str, str]
@@ -126,8 +132,8 @@ def report(found: Found) -> list[str]:
             continue
         ratio = rate / statistics.median(run.records_per_second for run in found[size, kind, DIRECT])
         cpu = statistics.median(run.proxy_cpu / run.broker_cpu for run in runs)
-        met = f"{_word(ratio >= LEAST_THROUGHPUT)}, {_word(cpu <= MOST_CPU)}"
-        lines.append(f"{shown} | {ratio:.2f} | {cpu:.0%} | {met} |")
+        met = "" if way == HAPROXY else f" {_word(ratio >= LEAST_THROUGHPUT)}, {_word(cpu <= MOST_CPU)}"
+        lines.append(f"{shown} | {ratio:.2f} | {cpu:.0%} |{met} |")
     goals = (
         f"at least {LEAST_THROUGHPUT} of the direct throughput, at most {MOST_CPU:.0%} of the broker's CPU"
     )
@@ -151,12 +157,7 @@ def main() -> None:
     page = Page()
     found: Found = {}
     with ExitStack() as stack:
-        properties = {"log.segment.delete.delay.ms": "1000"}
-        kafka = stack.enter_context(EmbeddedKafka(1, properties=properties, jvm_flags=JVM_FLAGS))
-        places = {DIRECT: Place(kafka, kafka.bootstrap, None)}
-        rates = dict.fromkeys(("producer.byte.rate", "consumer.byte.rate"), LIMIT)
-        for way, topics in ((OFF, {}), (ON, {"<default>": rates})):
-            places[way] = _through_proxy(stack, kafka, way, topics)
+        places = _places(stack)
         for size in SIZES:
             records = megabytes * 1_000_000 // size
             if not options.quick:
@@ -165,6 +166,32 @@ def main() -> None:
                 measure(places, str(number), size, records, found)
                 print(f"{size} B, round {number + 1} of {rounds}", flush=True)
     page.save(options.name, report(found))
+
+
+def _places(stack: ExitStack) -> dict[str, Place]:
+    """Start the broker and all proxies; HAProxy only if it is installed."""
+    (port,) = free_ports(1)
+    kafka = stack.enter_context(
+        EmbeddedKafka(
+            properties={"log.segment.delete.delay.ms": "1000"},
+            listeners={RELAYED: "PLAINTEXT"},
+            advertised={1: {RELAYED: f"{HOST}:{port}"}},
+            jvm_flags=JVM_FLAGS,
+        )
+    )
+    places = {DIRECT: Place(kafka, kafka.bootstrap, None)}
+    rates = dict.fromkeys(("producer.byte.rate", "consumer.byte.rate"), LIMIT)
+    for way, topics in ((OFF, {}), (ON, {"<default>": rates})):
+        places[way] = _through_proxy(stack, kafka, way, topics)
+    try:
+        haproxy = HaProxy()
+    except Unavailable as reason:
+        print(f"skipped: {reason}", flush=True)
+        return places
+    setting = Setting(kafka.port(1, RELAYED), tenants=0, folder=kafka.folder, port=port)
+    running = stack.enter_context(haproxy.start(setting))
+    places[HAPROXY] = Place(kafka, f"{HOST}:{port}", running.pid)
+    return places
 
 
 def _through_proxy(

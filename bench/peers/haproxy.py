@@ -42,7 +42,7 @@ class HaProxy:
 
     def start(self, setting: Setting) -> Running:
         """Write a configuration and serve it."""
-        (port,) = free_ports(1)
+        port = setting.port or free_ports(1)[0]
         file = setting.folder / "haproxy.cfg"
         tls = f" ssl crt {make_certificate(setting.folder).both}" if setting.tls else ""
         text = CONFIGURATION.format(host=HOST, port=port, broker_port=setting.broker_port, tls=tls)

@@ -42,6 +42,8 @@ class Setting:
     kinds: tuple[str, ...] = ()
     """What else than the tenants' byte quotas is on: see bench.peers.quota_proxy.KINDS."""
     workers: int = 1
+    port: int | None = None
+    """Where HAProxy serves; None: any free port."""
 
 
 def no_doubts() -> list[str]:

@@ -2,7 +2,19 @@
 
 import pytest
 
-from bench.real_broker import CONSUME, DIRECT, OFF, ON, PRODUCE, Found, Run, consumed, produced, report
+from bench.real_broker import (
+    CONSUME,
+    DIRECT,
+    HAPROXY,
+    OFF,
+    ON,
+    PRODUCE,
+    Found,
+    Run,
+    consumed,
+    produced,
+    report,
+)
 
 PRODUCED = """30001 records sent, 6000.2 records/sec (0.57 MB/sec), 3.1 ms avg latency, 9.0 ms max latency.
 50000 records sent, 12345.600000 records/sec (1.18 MB/sec), 2.96 ms avg latency, 150.00 ms max latency
@@ -31,10 +43,12 @@ def test_the_report() -> None:
         (100, PRODUCE, DIRECT): [Run(1000.0, 10.0, 0.0), Run(1200.0, 10.0, 0.0), Run(2000.0, 10.0, 0.0)],
         (100, PRODUCE, OFF): [Run(1200.0, 10.0, 1.0)],
         (100, PRODUCE, ON): [Run(1080.0, 10.0, 1.2)],
+        (100, PRODUCE, HAPROXY): [Run(1140.0, 10.0, 0.5)],
         (100, CONSUME, DIRECT): [Run(500.0, 10.0, 0.0)],
     }
     lines = report(found)
     assert "| 100 B | produce | direct | 1,200 (1,000 to 2,000) | | | |" in lines
     assert f"| 100 B | produce | {OFF} | 1,200 (1,200 to 1,200) | 1.00 | 10% | met, met |" in lines
     assert f"| 100 B | produce | {ON} | 1,080 (1,080 to 1,080) | 0.90 | 12% | missed, missed |" in lines
+    assert f"| 100 B | produce | {HAPROXY} | 1,140 (1,140 to 1,140) | 0.95 | 5% | |" in lines
     assert "| 100 B | consume | direct | 500 (500 to 500) | | | |" in lines
