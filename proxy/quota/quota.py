@@ -29,10 +29,11 @@ PER_CLUSTER: Final = CLUSTER_SCOPE
 """All brokers share one state."""
 
 _LARGEST: Final[dict[str, int]] = {
-    LONG: 2**63 - 1,
+    LONG: 2**63,
     INT: 2**31 - 1,
     DOUBLE: int(math.nextafter(math.inf, 0.0)),
 }
+"""AlterClientQuotas has doubles: 2^63 - 1, which some set as "no limit", arrives as 2^63."""
 _FRACTION: Final = 1e-6
 """How far a LONG or INT may be above a whole number: AlterClientQuotas has doubles, and Kafka allows this
 (ClientQuotaControlManager).

@@ -17,6 +17,7 @@ from proxy.wire.views import RequestView, ResponseView
         (LONG, 1048576.0),
         (LONG, 5.0000001),
         (LONG, 2**63 - 1),
+        (LONG, float(2**63 - 1)),
         (INT, 2**31 - 1),
         (DOUBLE, 0.01),
         (DOUBLE, 1e300),
