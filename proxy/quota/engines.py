@@ -11,6 +11,7 @@ from proxy.quota.measure.bucket import Bucket
 from proxy.quota.quota import PER_CLUSTER, Quota, QuotaKind
 from proxy.quota.sharing.first_parts import SharedFirstParts
 from proxy.quota.sharing.sharing import Sharing
+from proxy.quota.sharing.waterfill import RESERVE
 
 ALL_BROKERS: Final = -1
 """The node id of a bucket that all brokers share."""
@@ -32,8 +33,10 @@ class QuotaEngines:
         self._view = NOTHING_KNOWN
         self._review_seconds = UNLIMITED
         self._sharing: Sharing | None = None
-        self._first_parts: Final[dict[int, SharedFirstParts]] = {}
-        """By node id."""
+        self._first_parts: Final[dict[tuple[int, bool], SharedFirstParts]] = {}
+        """By node id, and whether they are of a kind between brokers."""
+        self._joining = False
+        """Whether brokers may be served before the other processes know this one."""
         self._shared: Final[dict[str, Quota]] = {}
         self._peers: Final[dict[str, list[Quota]]] = {}
         """The quotas of each PER_BROKER kind, by the name of the kind."""
@@ -75,7 +78,7 @@ class QuotaEngines:
         quota = kind.build()
         peers = self._peers.setdefault(kind.name, [])
         quota.join(node_id, peers)
-        quota.begin_with(self._first_parts_of(node_id))
+        quota.begin_with(self._first_parts_of(node_id, kind.between_brokers))
         peers.append(quota)
         if not kind.keys:
             return [quota]
@@ -122,7 +125,7 @@ class QuotaEngines:
         quota = self._shared.get(kind.name)
         if quota is None:
             quota = kind.build()
-            quota.begin_with(self._first_parts_of(ALL_BROKERS))
+            quota.begin_with(self._first_parts_of(ALL_BROKERS, kind.between_brokers))
             self._shared[kind.name] = quota
         return quota
 
@@ -171,14 +174,35 @@ class QuotaEngines:
         """Have buckets that are made from now on begin with the parts that the log gives to this process."""
         if sharing is not self._sharing:
             self._sharing = sharing
+            self._joining = False
             for first_parts in self._first_parts.values():
                 first_parts.sharing = sharing
 
-    def _first_parts_of(self, node_id: int) -> SharedFirstParts:
-        first_parts = self._first_parts.get(node_id)
+    def begin_joining(self) -> None:
+        """Have the limits of brokers begin with the reserve: brokers are served before the other processes
+        know this one, and these may use the whole limits meanwhile. To be called before there is an engine.
+        """
+        self._joining = True
+
+    def use_whole(self, now: float) -> None:
+        """End begin_joining() with the whole limits, because this process knows of no other one."""
+        if not self._joining:
+            return
+        self._joining = False
+        for first_parts in self._first_parts.values():
+            first_parts.without_sharing = 1.0
+        for kind in self._kinds:
+            if kind.between_brokers:
+                for quota in self.of_kind(kind):
+                    for bucket in quota.shared_buckets(now):
+                        bucket.share(1.0, now)
+
+    def _first_parts_of(self, node_id: int, between_brokers: bool) -> SharedFirstParts:
+        first_parts = self._first_parts.get((node_id, between_brokers))
         if first_parts is None:
-            first_parts = SharedFirstParts(node_id, self._sharing)
-            self._first_parts[node_id] = first_parts
+            without_sharing = RESERVE if self._joining and between_brokers else 1.0
+            first_parts = SharedFirstParts(node_id, self._sharing, without_sharing)
+            self._first_parts[node_id, between_brokers] = first_parts
         return first_parts
 
     def forget_idle(self, now: float) -> None:

@@ -113,7 +113,7 @@ class _Parts:
     def work(self) -> Iterable[Work]:
         """The coroutines that serve clients and brokers, and those that these need."""
         yield self.listeners.start_clients(self._quotas_loaded)
-        yield self.listeners.start_replication(self._quotas_loaded)
+        yield self.listeners.start_replication(self._topic_loaded)
         yield self.listeners.end_early()
         yield self.certificates.run()
         yield self.loop_lag.run()
@@ -127,9 +127,12 @@ class _Parts:
             for sink in self.usage.sinks:
                 yield sink.run()
 
-    async def _quotas_loaded(self) -> None:
+    async def _topic_loaded(self) -> None:
         if self.topic is not None:
             await self.topic.loaded.wait()
+
+    async def _quotas_loaded(self) -> None:
+        await self._topic_loaded()
         if self.sharing is not None:
             await self.sharing.until_joined()
 

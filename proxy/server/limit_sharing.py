@@ -100,6 +100,7 @@ class LimitSharing:
         """Whether the log says that sharing is degraded at present."""
         self._newer_logged = False
         """Whether the log names a process with a newer format that runs at present."""
+        engines.begin_joining()
 
     @property
     def instances(self) -> int:
@@ -190,6 +191,8 @@ class LimitSharing:
             if self._sharing.joined and not self._failure:
                 self._has_parts = True
                 self.joined.set()
+            if self.joined.is_set() and not self._has_parts and self._sharing.instances == 0:
+                self._engines.use_whole(self._time())
             self._look_for_namesakes()
             self._log_newer()
             self._log_degradation()

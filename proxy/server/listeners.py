@@ -148,7 +148,8 @@ class Listeners:
     async def start_replication(self, quotas_loaded: Callable[[], Awaitable[object]]) -> None:
         """Serve followers once their quotas, and the names of their topics, are known.
 
-        They wait only REPLICATION_WAITS_SECONDS, because the cluster may need them to make this known.
+        They wait only REPLICATION_WAITS_SECONDS, because the cluster may need them to make this known. They
+        do not wait until other processes know this one: its reports are readable when followers have them.
         """
         if self.replication:
             with suppress(TimeoutError):

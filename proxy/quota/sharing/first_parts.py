@@ -17,16 +17,20 @@ class SharedFirstParts(FirstParts):
     gives to this process.
     """
 
-    def __init__(self, node_id: int, sharing: Sharing | None = None) -> None:
+    def __init__(self, node_id: int, sharing: Sharing | None = None, without_sharing: float = 1.0) -> None:
         self.node_id: Final = node_id
         self.sharing = sharing
-        """None while this process has the whole limits."""
+        """None while the log has given this process no parts."""
+        self.without_sharing = without_sharing
+        """The part of each limit while `sharing` is None, above 0.0."""
 
     def of(self, bucket: Bucket) -> float:
         """The part of its limit that this process may use, above 0.0."""
         sharing = self.sharing
-        return 1.0 if sharing is None else sharing.part(bucket_key(self.node_id, bucket))
+        return self.without_sharing if sharing is None else sharing.part(bucket_key(self.node_id, bucket))
 
     def before(self, bucket: Bucket) -> float:
         sharing = self.sharing
-        return 1.0 if sharing is None else sharing.part_before(bucket_key(self.node_id, bucket))
+        return (
+            self.without_sharing if sharing is None else sharing.part_before(bucket_key(self.node_id, bucket))
+        )

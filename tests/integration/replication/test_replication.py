@@ -243,6 +243,24 @@ def test_a_move_survives_the_proxy(cluster: Replicated, proxy: ProxyProcess, tmp
 
 
 @pytest.mark.timed
+def test_a_restarted_proxy_serves_followers_before_it_shares(
+    cluster: Replicated, proxy: ProxyProcess
+) -> None:
+    """The followers of the topic by which proxies share limits fetch through the proxy, which therefore
+    cannot read its own reports before it serves followers.
+    """
+    client = Confluent()
+    proxy.stop()
+    before = len(proxy.log)
+    proxy.start().wait_ready()
+    started = proxy.log[before:]
+    assert "the others do not know this process" not in started
+    assert started.index("replication: port of broker 1 ") < started.index("clients: bootstrap port ")
+    client.send(proxy.bootstrap, FED, 100)
+    cluster.wait_in_sync(FED, FED_ON)
+
+
+@pytest.mark.timed
 def test_a_move_survives_its_broker(cluster: Replicated, proxy: ProxyProcess, tmp_path: Path) -> None:
     """The broker that gets the replicas is killed during the move, and starts again."""
     make_topic(cluster.kafka, "restarted", on=[(1,)] * 4)

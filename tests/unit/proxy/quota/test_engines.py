@@ -9,12 +9,20 @@ from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.client_bytes import KIND as CLIENT_BYTES
 from proxy.quota.kinds.controller_mutation import KIND as CONTROLLER_MUTATION
 from proxy.quota.kinds.controller_mutation import ControllerMutation
-from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, TOPIC_PRODUCER_BYTE_RATE
+from proxy.quota.kinds.replication import KIND as REPLICATION
+from proxy.quota.kinds.replication.kind import Replication
+from proxy.quota.limits.config_keys import (
+    LEADER_THROTTLED_RATE,
+    LEADER_THROTTLED_REPLICAS,
+    PRODUCER_BYTE_RATE,
+    TOPIC_PRODUCER_BYTE_RATE,
+)
 from proxy.quota.limits.enforcement import PACE, UNLIMITED, WINDOW
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import LONG, Resources
 from proxy.quota.limits.scopes import BROKER_SCOPE, CLUSTER_SCOPE, Scopes
 from proxy.quota.quota import PER_BROKER, PER_CLUSTER, Quota, QuotaKey, QuotaKind
+from proxy.quota.sharing.waterfill import RESERVE
 from proxy.wire.addresses import BrokerAddress
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
@@ -282,6 +290,41 @@ def test_the_bound_of_throttle_times_holds_for_all_engines_and_after_a_change_of
     assert first.max_throttle_seconds == 0.5
     engines.review_every(UNLIMITED)
     assert [first.max_throttle_seconds, between.max_throttle_seconds] == [2.0, 2.0]
+
+
+def limits_of(engines: QuotaEngines) -> list[float]:
+    """The limits of brokers' throttles, and of a client, that this process may use."""
+    [replication] = engines.of_kind(REPLICATION)
+    who = Identity("u", "c", "127.0.0.1")
+    engines.engine(1, 0.0).admit(RequestView(PRODUCE, 9, 1, "c", 100), who, 0.0)
+    [client] = [bucket for _, bucket in live_by_node(engines) if bucket.quota == "producer_byte_rate"]
+    return [client.limit, *(bucket.limit for bucket in replication.shared_buckets(0.0))]
+
+
+@pytest.mark.parametrize("throttled", [True, False])
+def test_brokers_begin_with_the_reserve_until_the_process_has_joined(throttled: bool) -> None:
+    """Also if no replica is throttled yet."""
+    rate = {LEADER_THROTTLED_RATE.name: "1000"}
+    lists = {LEADER_THROTTLED_REPLICAS.name: "*"} if throttled else {}
+    client = {QuotaEntity(None, "c"): {"producer_byte_rate": 1000.0}}
+
+    def joining() -> QuotaEngines:
+        engines = QuotaEngines(load_kinds(), Limits(client, resources=Resources({"t": lists}, {"1": rate})))
+        engines.begin_joining()
+        engines.see_cluster(ClusterView("id", {1: BrokerAddress(1, "a", 1)}, {}), 0.0)
+        [replication] = engines.of_kind(REPLICATION)
+        assert isinstance(replication, Replication)
+        replication.shared.report(0.0)
+        assert limits_of(engines) == [1000.0, 1000.0 * RESERVE]
+        return engines
+
+    alone = joining()
+    alone.use_whole(0.0)
+    assert limits_of(alone) == [1000.0, 1000.0]
+    joined = joining()
+    joined.share_by(one_of(4))
+    joined.use_whole(0.0)
+    assert limits_of(joined) == [1000.0, 1000.0 * RESERVE], "until sharing gives it its part"
 
 
 def test_every_new_bucket_of_a_shared_limit_begins_with_a_part() -> None:

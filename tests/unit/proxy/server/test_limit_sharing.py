@@ -14,8 +14,13 @@ from proxy.quota.identity import DEFAULT, Identity, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.controller_mutation import KIND as MUTATIONS
 from proxy.quota.kinds.controller_mutation import ControllerMutation
+from proxy.quota.kinds.replication import KIND as REPLICATION
+from proxy.quota.kinds.replication.kind import Replication
+from proxy.quota.kinds.replication.throttle import LEADER
+from proxy.quota.limits.config_keys import LEADER_THROTTLED_RATE
 from proxy.quota.limits.enforcement import UNLIMITED
 from proxy.quota.limits.limits import Limits
+from proxy.quota.limits.resources import Resources
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.sharing.local_uses import bucket_key
 from proxy.quota.sharing.reported_uses import REPORT_BYTES
@@ -250,6 +255,29 @@ async def test_clients_are_served_although_the_topic_is_away(
         await reached(lambda: sharing.degraded, "the lack of reports")
         assert bucket.limit == LIMIT
         assert "uses the whole" in sharing.warnings()[0]
+
+
+async def test_replicas_have_the_reserve_until_the_process_has_joined_or_waited(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Followers are served before clients: the topic's records are readable when followers have them."""
+    monkeypatch.setattr(limit_sharing, "JOIN_SECONDS", 0.1)
+    rates = Resources({}, {"1": {LEADER_THROTTLED_RATE.name: "1000"}})
+    async with LogBroker("shares", append_time_ms=TIME_MS) as broker:
+        for away in (False, True):
+            limits = Limits({QuotaEntity("u", DEFAULT): {"producer_byte_rate": LIMIT}}, resources=rates)
+            engines = QuotaEngines(load_kinds(), limits)
+            broker.silent.add(PRODUCE)
+            sharing, _ = start(broker, "a", engines=engines)
+            engines.between_brokers(1, 0.0)
+            [replication] = engines.of_kind(REPLICATION)
+            assert isinstance(replication, Replication)
+            throttle = replication.shared.throttle(LEADER, 1, 0.0)
+            assert throttle.limit == 1000.0 * RESERVE
+            if not away:
+                broker.silent.clear()
+            await sharing.until_joined()
+            await reached(lambda throttle=throttle: throttle.limit == 1000.0, "the whole limit")
 
 
 async def test_a_process_that_reads_its_first_record_late_keeps_the_whole_limits(
