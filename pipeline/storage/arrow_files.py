@@ -1,11 +1,11 @@
 """Reads local Parquet files with Arrow in Spark's tasks, in a fraction of the time that Spark's reader takes.
 
-Spark lists the files. Its own reader reads all others: those on other file systems, and those whose columns
-have other types than those of events.
+Spark's own reader reads all other files: those on other file systems, and those whose columns have other
+types than those of events.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from pyspark.sql.types import DataType, IntegerType, LongType
 
 from pipeline.schema import EVENT, names
 from pipeline.storage.filesystem import HIDDEN, literal
+from pipeline.storage.local_files import list_files
+from pipeline.storage.sources import Source, near_dates
 from pipeline.transforms.arrays.parcels import PARCEL, Packing, pack
 from pipeline.transforms.arrays.summing import Summing, packing, summed_parcels
 from pipeline.transforms.arrays.valid import are_events
@@ -56,23 +58,31 @@ class Piece:
     """Rows that are read together: fewer if texts are long."""
 
 
-def pieces(spark: SparkSession, place: str, select: Callable[[DataFrame], DataFrame]) -> list[Piece] | None:
-    """Return the pieces of the Parquet files at a place; None if Spark has to read them. `select` selects
-    some of the files from a table that has the columns of a partitioned table, such as `date`.
+def pieces(spark: SparkSession, source: Source, window: Window) -> list[Piece] | None:
+    """Return the pieces of the source's Parquet files, of dates near the window if the source is partitioned
+    by date; None if Spark has to read them.
     """
-    if not place.startswith("/"):
+    if not source.place.startswith("/"):
         return None
-    files = select(spark.read.format("binaryFile").load(literal(place)))
-    rows = files.select(F.col("_metadata.file_path").alias("file"), place_in_files().alias("place")).collect()
-    if len(rows) > _MOST_FILES:
+    files = list_files(spark, source.place, window, _MOST_FILES)
+    if files is None:
+        files = _listed_by_spark(spark, source, window)
+    if len(files) > _MOST_FILES:
         return None
     found = []
-    for row in rows:
-        some = _pieces_of(_LOCAL.sub("/", row.file), row.place)
+    for file, place in files:
+        some = _pieces_of(file, place)
         if some is None:
             return None
         found += some
     return found
+
+
+def _listed_by_spark(spark: SparkSession, source: Source, window: Window) -> list[tuple[str, int]]:
+    """Return what list_files() does, of a table with other folders or other names."""
+    files = near_dates(spark, source, window, spark.read.format("binaryFile").load(literal(source.place)))
+    rows = files.select(F.col("_metadata.file_path").alias("file"), place_in_files().alias("place")).collect()
+    return [(_LOCAL.sub("/", row.file), row.place) for row in rows]
 
 
 def leave_little_to_java(place: str) -> bool:

@@ -82,6 +82,14 @@ def near(window: Window) -> Column:
     return F.col(DATE).isNull() | found
 
 
+def is_near(day: date, window: Window) -> bool:
+    """Whether near() is true for a date."""
+    start, end = window.start_ms, window.end_ms
+    return (start is None or day >= _day(start) - timedelta(days=1)) and (
+        end is None or day <= _day(end - 1) + timedelta(days=1)
+    )
+
+
 def _start_ms(day: date) -> int:
     return round(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
 

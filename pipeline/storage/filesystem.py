@@ -47,6 +47,10 @@ class FilePath:
             self._files.getFileStatus(self._path).isFile()
         )
 
+    def is_local(self) -> bool:
+        """Whether the path is one of this machine's."""
+        return str(self._files.getUri().getScheme()) == "file"
+
     def has_files(self, suffix: str = "") -> bool:
         """Whether the folder, or a folder in it, has a file that Spark reads and whose name has this
         ending.

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from typing import Final
 
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -15,7 +15,7 @@ from pipeline.storage.arrow_files import Piece, pieces, summed_files
 from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.locks import locked
 from pipeline.storage.observed import Observed
-from pipeline.storage.sources import KAFKA, LINES, Source, is_parquet, near_dates, read_checked
+from pipeline.storage.sources import KAFKA, LINES, Source, is_parquet, read_checked
 from pipeline.storage.swaps import WHOLE, Swap
 from pipeline.transforms.arrays.parcels import BAD, END, FIRST, READ
 from pipeline.transforms.arrays.summing import Summing, summed, table_of
@@ -229,8 +229,7 @@ class Events:
         for source in self._sources:
             if not is_parquet(self._spark, source):
                 return []
-            near = partial(near_dates, self._spark, source, self._window)
-            some = pieces(self._spark, source.place, near)
+            some = pieces(self._spark, source, self._window)
             if some is None:
                 return []
             found += some

@@ -65,6 +65,11 @@ def place_in_files() -> Column:
     return F.shiftleft(file + split, ROW_BITS)
 
 
+def place_of_hash(hashed: int) -> int:
+    """PLACE of the first row of a file, from the hash of its path."""
+    return hashed % _FILES << ROW_BITS
+
+
 def place_in_iceberg() -> Column:
     """PLACE for an Iceberg table."""
     split = F.shiftright("_pos", _SPLIT_SIZE_BITS).bitwiseAND((1 << _SPLIT_BITS) - 1)

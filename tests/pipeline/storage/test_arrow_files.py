@@ -69,7 +69,7 @@ def test_pieces_are_row_groups(spark: SparkSession, tmp_path: Path) -> None:
     """Other files are Spark's: on another file system, of other columns, or broken."""
     write(tmp_path / "in", [make_event()] * 10, row_group_size=4)
     write(tmp_path / "in", [make_event()], "other", compression="gzip")
-    found = pieces(spark, str(tmp_path / "in"), lambda files: files)
+    found = pieces(spark, Source(PARQUET, str(tmp_path / "in")), Window())
     assert found is not None
     assert sorted(
         (Path(piece.file).name, piece.first, list(piece.groups), piece.rows) for piece in found
@@ -78,15 +78,15 @@ def test_pieces_are_row_groups(spark: SparkSession, tmp_path: Path) -> None:
         ("other.parquet", 0, [0], 1),
     ]
     assert len({piece.place for piece in found}) == 2
-    assert pieces(spark, "hdfs://nowhere/in", lambda files: files) is None
+    assert pieces(spark, Source(PARQUET, "hdfs://nowhere/in"), Window()) is None
     table = as_table([make_event()])
     texts = table.set_column(0, "v", table.column("v").cast(pa.string()))
     for other in (texts, table.drop_columns(["user"]), table.append_column("user", table.column("user"))):
         (tmp_path / "others").mkdir(exist_ok=True)
         pq.write_table(other, tmp_path / "others/x.parquet")
-        assert pieces(spark, str(tmp_path / "others"), lambda files: files) is None
+        assert pieces(spark, Source(PARQUET, str(tmp_path / "others")), Window()) is None
     (tmp_path / "others/x.parquet").write_bytes(b"PAR1")
-    assert pieces(spark, str(tmp_path / "others"), lambda files: files) is None
+    assert pieces(spark, Source(PARQUET, str(tmp_path / "others")), Window()) is None
 
 
 def test_large_texts_and_short_numbers_fit(spark: SparkSession, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_fewer_rows_are_read_together_if_texts_are_long(spark: SparkSession, tmp
     events = [make_event(client_id=f"{number:06}" * 20_000) for number in range(3)]
     write(tmp_path / "in", [make_event()] * 20, "short", row_group_size=7)
     write(tmp_path / "in", events, "long", use_dictionary=False)
-    found = pieces(spark, str(tmp_path / "in"), lambda files: files)
+    found = pieces(spark, Source(PARQUET, str(tmp_path / "in")), Window())
     assert found is not None
     together = {Path(piece.file).stem: piece.together for piece in found}
     assert together["short"] == 500_000
@@ -134,7 +134,7 @@ def test_fewer_rows_are_read_together_if_texts_are_long(spark: SparkSession, tmp
 def test_tasks_have_about_the_same_number_of_rows(spark: SparkSession, tmp_path: Path) -> None:
     for size in (50, 20, 20, 10, 1):
         write(tmp_path / "in", [make_event()] * size, f"of-{size}-{len(list(tmp_path.rglob('*.parquet')))}")
-    found = pieces(spark, str(tmp_path / "in"), lambda files: files)
+    found = pieces(spark, Source(PARQUET, str(tmp_path / "in")), Window())
     assert found is not None
     assert sorted(sum(piece.rows for piece in task) for task in tasks_of(found, 2)) == [50, 51]
     assert [len(task) for task in tasks_of(found, 9)] == [1] * 5
