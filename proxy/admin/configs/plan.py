@@ -154,7 +154,9 @@ def _value(op: ConfigOp, key: ConfigKey, current: str | None) -> str | None:
     text = op.value if op.operation == SET else _listed(op, op.value, key, current)
     problem = key.problem(text)
     if problem:
-        raise RequestRejected(ErrorCode.invalid_config, problem)
+        # For brokers, controllers return the other code.
+        code = ErrorCode.invalid_config if key.resource == TOPIC else ErrorCode.invalid_request
+        raise RequestRejected(code, problem)
     return key.canonical(text)
 
 
@@ -196,10 +198,12 @@ def entries_of(
             values.append((own[key.name], source))
         if resource.name != DEFAULT_RESOURCE and key.name in default:
             values.append((default[key.name], DYNAMIC_DEFAULT_BROKER_CONFIG))
-        # For the default broker, Kafka describes only the configs that are set.
-        if key.default is not None and source != DYNAMIC_DEFAULT_BROKER_CONFIG:
+        # For the default broker, Kafka describes only the configs that are set; for topics, the default of a
+        # config that brokers do not have is no synonym.
+        defaults = key.default is not None and source != DYNAMIC_DEFAULT_BROKER_CONFIG
+        if defaults and resource.type == BROKER:
             values.append((key.default, DEFAULT_CONFIG))
-        if values or names is not None:
+        if values or defaults or names is not None:
             value, holds = values[0] if values else (key.default, DEFAULT_CONFIG)
             entries.append(ConfigEntry(key.name, value, holds, key.type, key.documentation, tuple(values)))
     return entries

@@ -145,7 +145,7 @@ def check_throttled_replicas(text: str) -> str:
     if "".join(elements) == ALL_REPLICAS or all(_is_replica(element) for element in elements):
         return ""
     return (
-        "it must be the literal '*' or a list of replicas in the following format: "
+        "must be the literal '*' or a list of replicas in the following format: "
         "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
     )
 

@@ -88,7 +88,8 @@ class ConfigKey:
         if text is None:
             return f"Null value not supported for : {self.name}"
         why = self._why_not(text.strip())
-        return f"Invalid value {text} for configuration {self.name}: {why}" if why else ""
+        shown = f"[{', '.join(split_list(text))}]" if self.type == LIST else text
+        return f"Invalid value {shown} for configuration {self.name}: {why}" if why else ""
 
     def _why_not(self, text: str) -> str:
         if self.type == LONG:
@@ -101,7 +102,8 @@ class ConfigKey:
             return "Expected value to be either true or false"
         elif self.choices and text not in self.choices:
             return f"String must be one of: {', '.join(self.choices)}"
-        return "" if self._check is None else self._check(text)
+        why = "" if self._check is None else self._check(text)
+        return why and f"{self.name} {why}"
 
     def canonical(self, text: str) -> str:
         """The canonical spelling of a valid value: that of DescribeConfigs."""

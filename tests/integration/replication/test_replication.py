@@ -37,7 +37,17 @@ from tests.support.kafka.replication_throttles import (
     throttled_bytes,
 )
 from tests.support.kafka.topics import leaders, make_topic
-from tests.support.messages.configs import BROKER, TOPIC, alter_request, results
+from tests.support.messages.configs import (
+    BROKER,
+    DELETE,
+    SET,
+    TOPIC,
+    alter_request,
+    describe_request,
+    described,
+    incremental_request,
+    results,
+)
 from tests.support.messages.exchanges import opaque
 from tests.support.process.proxy_process import ProxyProcess
 from tests.support.waiting import wait_until
@@ -147,6 +157,32 @@ def test_a_move_with_kafkas_tool_keeps_to_its_throttle(
     assert digests(cluster.kafka, "moved", 8) == before
     assert cluster.in_sync("bystander") == {1, 2}
     wait_until(lambda: proxy.metric("quota_proxy_replica_lag") == 0, "an end of all lag")
+
+
+@pytest.mark.timed
+def test_configs_have_the_responses_of_a_broker(cluster: Replicated, proxy: ProxyProcess) -> None:
+    """The same codes and messages for changes, and the same descriptions of what is set."""
+    broker, through = cluster.kafka.port(1), proxy.broker_port(1)
+    topic, node = (TOPIC, FED), (BROKER, "1")
+    lists = ["", "*", "0:1", "0:1,1:2", "99:99", "0:1,", "*,0:1", "0-1", "all", "0:", "-1:1", "0:1:2", "a:b"]
+    rates = ["0", "7", str(2**63 - 1), str(2**63), "-1", "1e3", "x", ""]
+    entries = [(topic, name, value) for name in LISTS for value in lists]
+    entries += [(node, name, value) for name in RATES for value in rates]
+    for resource, name, value in entries:
+        change = incremental_request([(resource, [(name, SET, value)])])
+        show = describe_request([(resource, [name])], documentation=False)
+        [theirs], [ours] = results(ask(broker, change)), results(ask(through, change))
+        assert ours == theirs
+        shown = described(ask(through, show))
+        wait_until(
+            lambda shown=shown, show=show: described(ask(broker, show)) == shown, f"{name}={value}", 30
+        )
+    erased = [
+        (topic, [(name, DELETE, None) for name in LISTS]),
+        (node, [(name, DELETE, None) for name in RATES]),
+    ]
+    for port in (broker, through):
+        ask(port, incremental_request(erased))
 
 
 @pytest.mark.timed

@@ -163,7 +163,7 @@ def test_the_log_is_read_from_its_start() -> None:
     ("place", "value", "reason"),
     [
         (Place(ORDERS, RATE), "fast", r"topic orders\b.*\bfast\b"),
-        (Place(ORDERS, THROTTLED.name), "a:b:c,,*", r"topic orders\b.*a:b:c,,\*"),
+        (Place(ORDERS, THROTTLED.name), "a:b:c,,*", r"topic orders\b.*a:b:c, , \*"),
         (Place(BROKER_2, FLAG), "maybe", r"broker 2\b.*\bmaybe\b"),
     ],
 )

@@ -55,9 +55,12 @@ class TestReplacing:
 
     @every_alter
     async def test_invalid_config_is_rejected(self, version: int) -> None:
+        """With the code that a controller returns for topics, and that for brokers."""
         kit = Kit()
-        done = await kit.replace((T, {RATE: None}), (BROKER_1, {FLAG: "maybe"}), version=version)
-        assert [code for _, code, _ in done] == [INVALID_REQUEST, INVALID_CONFIG]
+        done = await kit.replace(
+            (U, {RATE: None}), (T, {RATE: "0"}), (BROKER_1, {FLAG: "maybe"}), version=version
+        )
+        assert [code for _, code, _ in done] == [INVALID_REQUEST, INVALID_CONFIG, INVALID_REQUEST]
         assert kit.broker.asked == []
 
     async def test_unchanged_temporary_value_stays_temporary(self) -> None:

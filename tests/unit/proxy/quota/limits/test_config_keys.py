@@ -34,11 +34,12 @@ def test_throttled_replicas_are_a_list_or_all(value: str) -> None:
     "value", ["*,0:1", "**", "1", "1:", ":1", "1:2:3", "a:1", "-1:2", "0:1;1:2", "\u0663:1"]
 )
 def test_other_topics_are_not_limited(value: str) -> None:
-    problem = LEADER_THROTTLED_REPLICAS.problem(value)
-    assert problem.startswith(
-        f"Invalid value {value} for configuration leader.replication.throttled.replicas: "
+    name = LEADER_THROTTLED_REPLICAS.name
+    shown = value.replace(",", ", ")
+    assert LEADER_THROTTLED_REPLICAS.problem(value) == (
+        f"Invalid value [{shown}] for configuration {name}: {name} must be the literal '*' or a list of "
+        "replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
     )
-    assert "[partitionId]:[brokerId]" in problem
 
 
 def test_a_rate_of_replication_may_be_zero_and_another_may_not() -> None:
