@@ -1,5 +1,7 @@
 """The number to write for a value with a unit: number_hint() for `1MB/s` or `50%`, seconds_hint() for `10m`.
 
+YAML reads `1e6` as text, too: number_hint() is `; write 1000000`.
+
 Quotas are plain numbers, as in Kafka. Values with units are rejected, because 1 MB means 1,000,000 bytes to
 some and 1,048,576 to others.
 """
@@ -17,6 +19,11 @@ _DURATION: Final = re.compile(
     r"\s*(?P<number>\d{1,9}(?:\.\d{1,9})?)\s*(?P<unit>ms|s(?:ec(?:onds?)?)?|m(?:in(?:utes?)?)?|h(?:ours?)?|d(?:ays?)?)?\s*",
     re.ASCII | re.IGNORECASE,
 )
+_WITH_EXPONENT: Final = re.compile(
+    r"\s*(?P<number>\d{1,9}(?:\.\d{1,9})?e[+-]?\d{1,2})\s*", re.ASCII | re.IGNORECASE
+)
+_LARGEST_EXPONENT: Final = 18
+"""That of a LONG. Nobody wants to write a number with more zeros."""
 _SECONDS: Final[dict[str, Decimal]] = {
     "ms": Decimal("0.001"),
     "": Decimal(1),
@@ -29,7 +36,13 @@ _POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def number_hint(value: object) -> str:
-    """Return `; write 50` and the like for text of a number with a unit; empty for any other value."""
+    """Return `; write 50` and the like for text of a number with a unit or an exponent; empty for any other
+    value.
+    """
+    scientific = _WITH_EXPONENT.fullmatch(value) if isinstance(value, str) else None
+    if scientific is not None:
+        exact = Decimal(scientific["number"])
+        return f"; write {_show(exact)}" if abs(exact.adjusted()) <= _LARGEST_EXPONENT else ""
     found = _WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return ""
@@ -62,4 +75,4 @@ def _number(text: str) -> Decimal | None:
 
 def _show(number: Decimal) -> str:
     whole = number.to_integral_value()
-    return str(whole) if whole == number else format(number.normalize(), "f")
+    return format(whole if whole == number else number.normalize(), "f")

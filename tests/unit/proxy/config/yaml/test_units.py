@@ -18,6 +18,9 @@ from proxy.config.yaml.units import number_hint, seconds_hint
         ("0.5 %", ["0.5"]),
         ("1,000,000", ["1000000"]),
         ("1_000", ["1000"]),
+        ("1e6", ["1000000"]),
+        ("2.5E+3", ["2500"]),
+        ("1e-9", ["0.000000001"]),
     ],
 )
 def test_the_number_to_write(value: str, numbers: list[str]) -> None:
@@ -27,7 +30,23 @@ def test_the_number_to_write(value: str, numbers: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["fast", "", "1.000,5", "1,5", "3 i", "10 Mbps", "1e6x", "٣MB", None, 5, True, [], "9" * 10_000 + "m"],
+    [
+        "fast",
+        "",
+        "1.000,5",
+        "1,5",
+        "3 i",
+        "10 Mbps",
+        "1e6x",
+        "1e308",
+        "1e-99",
+        "٣MB",
+        None,
+        5,
+        True,
+        [],
+        "9" * 10_000 + "m",
+    ],
 )
 def test_no_guess(value: object) -> None:
     assert number_hint(value) == ""
