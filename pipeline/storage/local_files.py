@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -39,7 +39,8 @@ def list_files(spark: SparkSession, place: str, window: Window, most: int) -> li
         return None
     if len(found) > most or not all(map(_PLAIN.fullmatch, found)):
         return None
-    return [(file, place_of_hash(_hash(spark, f"file:{file}"))) for file in found]
+    hashed = _hashes(spark, [f"file:{file}" for file in found])
+    return [(file, place_of_hash(each)) for file, each in zip(found, hashed, strict=True)]
 
 
 def _files(place: Path, window: Window) -> Iterator[str]:
@@ -87,12 +88,11 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
     return files, folders
 
 
-def _hash(spark: SparkSession, text: str) -> int:
-    """Return Spark's xxhash64() of a text."""
+def _hashes(spark: SparkSession, texts: Iterable[str]) -> list[int]:
+    """Return Spark's xxhash64() of each text."""
     jvm: Any = spark.sparkContext._jvm
-    data = text.encode()
+    # The class has static methods of the same names, which py4j may find or not.
+    hashing = jvm.org.apache.spark.sql.catalyst.expressions.XXH64(_SEED)
     offset = jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
-    found: int = jvm.org.apache.spark.sql.catalyst.expressions.XXH64.hashUnsafeBytes(
-        data, offset, len(data), _SEED
-    )
-    return found
+    coded = [text.encode() for text in texts]
+    return [hashing.hashUnsafeBytes(text, offset, len(text)) for text in coded]
