@@ -23,6 +23,12 @@ _SUFFIX: Final = "_shares"
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
 
 
+def _without_brackets(host: str) -> str:
+    """The host, with the brackets removed that an IPv6 address has in URLs."""
+    bracketed = host.startswith("[") and host.endswith("]") and ":" in host
+    return host[1:-1] if bracketed else host
+
+
 class Upstream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The cluster behind a listener."""
 
@@ -120,7 +126,8 @@ class Listener(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
             force_setattr(self, "bootstrap_port", self.sni.port)
             force_setattr(self, "broker_port_base", 0)
             force_setattr(self, "advertised_host", self.sni.bootstrap_host)
-        force_setattr(self, "advertised_host", self.advertised_host or self.bind)
+        force_setattr(self, "bind", _without_brackets(self.bind))
+        force_setattr(self, "advertised_host", _without_brackets(self.advertised_host) or self.bind)
 
 
 class Admin(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -152,6 +159,9 @@ class Admin(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     def by_certificate(self) -> bool:
         """Whether every client must present a certificate."""
         return self.tls is not None and self.tls.client_auth == "required"
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "bind", _without_brackets(self.bind))
 
 
 class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

@@ -86,7 +86,17 @@ def test_listener_names_differ(tmp_path: Path) -> None:
     assert "listeners[0]" in error.expected
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_an_ipv6_address_may_have_brackets(tmp_path: Path) -> None:
+    """A socket is bound without them, and brokers advertise their addresses without them."""
+    text = "listeners: [{bind: '[::1]', upstream: {bootstrap: ['k:9092']}}]\nadmin: {bind: '[::1]'}"
+    settings = read(tmp_path, text)
+    [listener] = settings.listeners
+    assert (listener.bind, listener.advertised_host, settings.admin.bind) == ("::1", "::1", "::1")
+    text = "listeners: [{advertised_host: '[fd00::1]', upstream: {bootstrap: ['k:9092']}}]"
+    assert read(tmp_path, text).listeners[0].advertised_host == "fd00::1"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]"])
 def test_wildcard_is_never_advertised(tmp_path: Path, host: str) -> None:
     text = "listeners: [{{bind: '{host}'{more}, upstream: {{bootstrap: ['k:9092']}}}}]"
     assert rejected_key(tmp_path, text.format(host=host, more="")) == ("listeners", 0, "advertised_host")
