@@ -51,6 +51,8 @@ class DeletedTopics:
         self._suspects: Final[dict[str, float]] = {}
         """Topics that seem to be deleted, and since when."""
         self._turn = 0
+        self._logged = ""
+        """Why configs could not be removed, as the log says; empty if they could."""
 
     async def run(self) -> None:
         """Look for deleted topics, every LOOK_SECONDS, until cancelled."""
@@ -143,8 +145,11 @@ class DeletedTopics:
             try:
                 removed = await self._store.forget_topic_configs(name, stale, PROXY)
             except (StoreUnavailable, StoreOff) as error:
-                log.warning("cannot remove the configs of deleted topic %s yet: %s", name, error)
+                if str(error) != self._logged:
+                    log.warning("cannot remove the configs of deleted topic %s yet: %s", name, error)
+                self._logged = str(error)
                 return
+            self._logged = ""
             self._suspects.pop(name, None)
             if removed:
                 log.info("topic %s was deleted: removed its configs %s", name, ", ".join(removed))

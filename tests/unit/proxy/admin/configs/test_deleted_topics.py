@@ -222,12 +222,18 @@ async def test_many_topics_take_turns() -> None:
     assert len(kit.configs) == 1199
 
 
-async def test_unavailable_store() -> None:
+async def test_unavailable_store_is_logged_once_for_each_reason(caplog: pytest.LogCaptureFixture) -> None:
     kit = Kit(Cluster({}))
-    await kit.set()
-    kit.log.failure = StoreUnavailable("away")
-    await kit.look_for()
-    assert kit.configs == {"t": {RATE: "5"}}
-    kit.log.failure = None
-    await kit.watch.look()
-    assert kit.configs == {}
+    for _ in range(2):
+        caplog.clear()
+        await kit.set()
+        for reason in ("away", "still away"):
+            kit.log.failure = StoreUnavailable(reason)
+            await kit.look_for()
+            await kit.watch.look()
+        assert kit.configs == {"t": {RATE: "5"}}
+        kit.log.failure = None
+        await kit.watch.look()
+        assert kit.configs == {}
+        warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+        assert ["still" in warning for warning in warnings] == [False, True]
