@@ -298,6 +298,14 @@ class ClusterRefresh:
         before = self.view
         nodes = self._allowed(response, before)
         self.view = ClusterView(response.cluster_id or "", nodes, self._topic_names, leaders)
+        if before.cluster_id not in ("", self.view.cluster_id):
+            log.warning(
+                "%s: the brokers are those of another cluster now: %s instead of %s; quotas set by tools "
+                "stay in force until this proxy reads the quota topic of that cluster, or restarts",
+                self._name,
+                self.view.cluster_id or "without an id",
+                before.cluster_id,
+            )
         if self.problem:
             log.info("%s: cluster %s has brokers %s", self._name, response.cluster_id, sorted(nodes))
         self.problem = ""

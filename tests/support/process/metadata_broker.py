@@ -17,7 +17,7 @@ ORDERS: Final = UUID(int=1)
 
 
 class MetadataBroker(SocketBroker):
-    """Node 1 of the cluster `c`, which has one topic, `orders`."""
+    """Node 1 of a cluster that has one topic, `orders`."""
 
     newest: ClassVar = {METADATA: 12}
 
@@ -32,6 +32,7 @@ class MetadataBroker(SocketBroker):
         """Leader, replicas and ISR."""
         self.others: dict[int, tuple[str, int]] = {}
         """Addresses of more nodes; that of node 1 replaces its own."""
+        self.cluster_id = "c"
         self.fault = ErrorCode.none
         self.silent = False
         """Whether it sends no responses."""
@@ -71,6 +72,6 @@ class MetadataBroker(SocketBroker):
             schema,
             throttle_time=NO_TIME,
             brokers=tuple(nodes),
-            cluster_id="c",
+            cluster_id=self.cluster_id,
             topics=() if request.topics == () else (topic,),
         )

@@ -76,6 +76,20 @@ async def test_other_parts_connect_to_the_brokers_of_the_metadata_too(
     assert watch.refresh.cluster_access.addresses == [("kafka-1", 9092), ("kafka-2", 9092), broker.address]
 
 
+async def test_another_cluster_at_the_same_addresses_is_logged(
+    broker: MetadataBroker, watch: Watch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await watch.next()
+    watch.refresh.request_refresh()
+    assert (await watch.next()).cluster_id == first.cluster_id
+    assert caplog.records == []
+    broker.cluster_id = "another"
+    watch.refresh.request_refresh()
+    assert (await watch.next()).cluster_id == "another"
+    [record] = caplog.records
+    assert "another instead of c" in record.message
+
+
 async def test_wanted_partitions_are_there_at_once(broker: MetadataBroker, watch: Watch) -> None:
     await watch.next()
     watch.refresh.want_partitions = True
