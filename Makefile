@@ -12,8 +12,9 @@ ifeq ($(RINGS),)
 $(error pyproject.toml names no rings to compile, or on more than one line)
 endif
 RING_SOURCES := $(shell find $(RINGS) -name '*.py')
-# Files in .venv say what is done: the project and its tools, then also what only the pipeline, benchmarks and fuzzing
-# need, the build of the rings in each mode that it answers, and Spark's packages.
+# Files in .venv say what is done: the compiler of the rings, the project and its tools, then also what only the pipeline,
+# benchmarks and fuzzing need, the build of the rings in each mode that it answers, and Spark's packages.
+TOOLS := $(VENV)/.tools
 INSTALLED := $(VENV)/.installed
 COMPLETE := $(VENV)/.complete
 BUILT := $(VENV)/.built
@@ -31,14 +32,15 @@ SIMULATIONS := $(addprefix tests/property/,test_fair_share.py test_fetch_session
 RING_TESTS := tests/property tests/fuzz $(COMPILED_TESTS) $(addprefix --ignore=,$(INTERPRETED_TESTS))
 COPIED_TESTS := $(filter-out $(COMPILED_TESTS),$(FAST_TESTS)) \
 	$(addprefix --ignore=,$(filter-out $(FAST_TESTS),$(COMPILED_TESTS)) $(SIMULATIONS))
+# Of these, what measures seconds: it opens sockets, or mutates inputs for a second. It cannot give way to all else.
+PROMPT_TESTS := tests/fuzz tests/unit/proxy/server/connection
 # With this path a process that a test starts in another folder imports the copy, too.
 IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
-# What takes longest goes before the rest, so that all end at about the same time and no core is idle: first the
-# pipeline's tests, which use one core nearly all the time, then the integration tests, then the unit tests, of which
-# each run uses a core: none of them may be left alone at the end.
+# What takes longest goes before the rest: first the pipeline's tests, which use one core nearly all the time, then the
+# copied tests, which are one process, too, and often wait, then the integration tests.
 LONGEST := nice -n 2
+MEDIUM := nice -n 4
 LONG := nice -n 7
-MEDIUM := nice -n 7
 SHORT := nice -n 11
 # On Linux, what runs so gives way to everything else.
 IDLE = $(shell chrt --idle 0 true 2>/dev/null && echo chrt --idle 0 || echo nice -n 19)
@@ -72,18 +74,46 @@ spark: $(FETCHED)
 demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
 
-# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it. The flow
-# leaves a part of the machine idle, for what takes a minute or less and gives way to everything else.
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
-SIDE_BY_SIDE_MAKE = $(MAKE) --no-print-directory SIDE_BY_SIDE=1 --jobs=4 --output-sync=target --keep-going
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
-test: $(INSTALLED) copy-sources ## Run every check and every test
-	@failed=0; \
+test: $(TOOLS) ## Run every check and every test
+	@mkdir -p build; rm -f $(FAILED); \
 	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
-	$(SIDE_BY_SIDE_MAKE) "COPIED_TESTS=$$tests tests/pipeline -m 'not shared'" PIPELINE=shared \
-		integration-untimed pipeline-copy test-copy test-compiled || failed=1; \
-	$(SIDE_BY_SIDE_MAKE) PRIORITY='$(IDLE)' integration-timed lint fuzz-briefly || failed=1; \
-	exit $$failed
+	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 --jobs=6 --output-sync=target --keep-going \
+		"COPIED_TESTS=$$tests tests/pipeline -m 'not shared'" PIPELINE=shared lanes && [ ! -e $(FAILED) ]
+
+# The lanes of `make test` run side by side. What measures a real flow runs after all that needs no quiet machine,
+# whether that fails or not. What only computes gives way to everything else: it takes what the others leave idle, most
+# of it beside the flow. A fuzzer gets few seconds, so it begins when there is something idle.
+FAILED := build/failed
+LANE = +@$(MAKE) --no-print-directory $(1) || echo '$(1)' >>$(FAILED)
+BEFORE_FLOW := lane-integration lane-pipeline lane-copy lane-prompt
+.PHONY: lanes $(BEFORE_FLOW) lane-rings lane-lint lane-flow lane-fuzz
+lanes: $(BEFORE_FLOW) lane-rings lane-lint lane-flow lane-fuzz
+
+lane-integration: rings kafka $(COMPLETE)
+	$(call LANE,integration-untimed)
+
+lane-pipeline: copy-sources kafka spark
+	$(call LANE,pipeline-copy)
+
+lane-copy: copy-sources $(COMPLETE)
+	$(call LANE,test-copy)
+
+lane-prompt: rings $(COMPLETE)
+	$(call LANE,test-compiled RING_TESTS='$(PROMPT_TESTS)')
+
+lane-rings: rings $(COMPLETE)
+	$(call LANE,test-compiled PRIORITY='$(IDLE)' RING_TESTS='$(filter-out $(PROMPT_TESTS),$(RING_TESTS))')
+
+lane-lint: $(COMPLETE)
+	$(call LANE,lint PRIORITY='$(IDLE)')
+
+lane-flow: $(BEFORE_FLOW)
+	$(call LANE,integration-timed)
+
+lane-fuzz: $(BEFORE_FLOW)
+	$(call LANE,fuzz-briefly PRIORITY='$(IDLE)')
 
 # mypy and mypyc cannot open one cache at the same moment (sqlite: "database is locked").
 lint: $(COMPLETE) ## Check style, types and imports
@@ -103,9 +133,10 @@ pure: ## Remove the compiled rings: the sources run as they are
 	@$(MAKE) --no-print-directory QUOTA_PROXY_BUILD=pure $(BUILT)-pure
 
 # Python prefers a compiled module to its source, so the sources are tested in a copy without compiled modules.
-copy-sources:
+copy-sources: $(INSTALLED)
 	@rm -rf build/pure && mkdir -p build/pure
-	@tar -cf - --exclude='*.so' --exclude=./.venv --exclude=./.git --exclude=./build . | tar -xf - -C build/pure
+	@tar -cf - --exclude='*.so' --exclude=./.venv --exclude=./.git --exclude=./.mypy_cache --exclude=./build . | \
+		tar -xf - -C build/pure
 
 test-copy: $(COMPLETE)
 	$(IN_COPY) pytest $(COPIED_TESTS)
@@ -227,13 +258,18 @@ COMMAND_MODULES := proxy.cli.main proxy.cli.serve proxy.server.app proxy.server.
 	proxy.cli.quotas.entity_commands proxy.cli.quotas.file_commands proxy.cli.quotas.cluster.audit_log \
 	proxy.cli.explain proxy.cli.top rich.live
 # Java is looked for before anything large is fetched.
-$(INSTALLED): pyproject.toml setup.py
+BUILD_PACKAGES := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
+$(TOOLS): pyproject.toml setup.py
 	@set -eu; \
 	$(FIND_PYTHON); \
 	"$$python" -m proxy.demo.kafka.java; \
 	echo "Installing the project and its tools into $(VENV)"; \
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
-	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
+	@$(PYTHON) -c '$(BUILD_PACKAGES)' >$(VENV)/build.txt
+	@$(PYTHON) -m pip install -qq --upgrade pip --requirement $(VENV)/build.txt
+	@touch $@
+
+$(INSTALLED): $(TOOLS)
 	@# Extensions of older sources do not fit the modules that are imported below.
 	@$(REMOVE_RINGS)
 	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[demo]' --group dev
@@ -267,16 +303,29 @@ IMPORT_RINGS := $(PYTHON) -c 'import importlib, sys; [importlib.import_module(na
 HAS_COMPILER := $(PYTHON) -c 'import setup, sys; sys.exit(not setup.has_compiler())'
 COMPILES := [ $(QUOTA_PROXY_BUILD) != pure ] && $(HAS_COMPILER)
 ARE_PURE := [ -z "$$(find proxy -name '*.so')" ]
-REMOVE_RINGS := find . -path ./$(VENV) -prune -o -name '*.so' -exec rm -f {} +
+REMOVE_RINGS := find . \( -path ./$(VENV) -o -path ./build \) -prune -o -name '*.so' -exec rm -f {} +
 
+# For the tests, the rings compile while pip installs what the compiler does not need, with one core idle. They are not
+# built in place, where pip would find some of them.
+EARLY := build/rings
+$(EARLY)/.built: $(TOOLS) $(RING_SOURCES)
+	@rm -rf $(EARLY) && mkdir -p $(EARLY)
+	@if $(HAS_COMPILER); then \
+		echo "Compiling the pure rings"; \
+		QUOTA_PROXY_BUILD=quick $(PYTHON) setup.py -q build_ext --build-lib $(EARLY) --build-temp build/rings.o; \
+	fi
+	@touch $@
+
+$(BUILT)-quick: $(EARLY)/.built
 $(BUILT)-%: $(INSTALLED) $(RING_SOURCES)
 	@rm -f $(BUILT)-*
 	@$(REMOVE_RINGS)
 	@set -eu; \
 	build=$*; \
 	if [ $$build != require ] && ! $(HAS_COMPILER); then build=pure; fi; \
-	if [ $$build != pure ]; then echo "Compiling the pure rings"; fi; \
-	if ! { QUOTA_PROXY_BUILD=$$build $(INSTALL_RINGS) && $(IMPORT_RINGS); }; then \
+	if [ $$build = quick ]; then install='cp -r $(EARLY)/. .'; else install='$(INSTALL_RINGS)'; fi; \
+	if [ $$build = auto ] || [ $$build = require ]; then echo "Compiling the pure rings"; fi; \
+	if ! { QUOTA_PROXY_BUILD=$$build $$install && $(IMPORT_RINGS); }; then \
 		if [ $* = require ]; then exit 1; fi; \
 		$(REMOVE_RINGS); \
 		QUOTA_PROXY_BUILD=pure $(INSTALL_RINGS); \
