@@ -28,6 +28,8 @@ LOCAL_SHUFFLE_PARTITIONS: Final = "64"
 """
 _FETCH_ATTEMPTS: Final = 3
 """Ivy, which fetches the source, gives up at the first network error."""
+_JARS: Final = Path.home() / ".ivy2.5.2" / "jars"
+"""Where Spark 4 keeps the jars of packages (`spark.jars.ivy`)."""
 _JAVA: Final = 17
 """The oldest Java that Spark 4 runs on."""
 _HERE: Final = Path(__file__).parent
@@ -188,5 +190,17 @@ def end_java(seconds: float = 300.0) -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
+def fetched(packages: Sequence[str]) -> bool:
+    """Whether the jars of packages are where Spark keeps them. It fetches each with all that it needs."""
+    names = [f"{'_'.join(package.split(':')[:2])}-{package.rpartition(':')[2]}.jar" for package in packages]
+    return all((_JARS / name).exists() for name in names)
+
+
+def main() -> None:
+    """Fetch the packages of all jobs, unless they are there: Spark fetches them when a session starts."""
+    if not fetched([KAFKA_PACKAGE, *PACKAGES.values()]):
+        make_session("local[1]", kafka=True, packages=list(PACKAGES.values())).stop()
+
+
 if __name__ == "__main__":
-    make_session("local[1]", kafka=True, packages=list(PACKAGES.values())).stop()
+    main()

@@ -19,6 +19,7 @@ from pipeline.spark.session import (
     SUBMITTED,
     make_session,
 )
+from pipeline.storage.formats import PACKAGES
 
 
 class Builder:
@@ -185,6 +186,30 @@ def test_fetching_the_source_of_kafka_is_tried_again(use: Any) -> None:
             make_session("spark://host:7077", kafka=kafka)
         assert builder.starts == starts
         assert failed.value.__cause__ is error
+
+
+def test_packages_that_are_there_are_not_fetched_again(
+    use: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(session, "_JARS", tmp_path)
+    builder = use(Builder())
+    monkeypatch.setattr(builder, "stop", lambda: None, raising=False)
+    fetched = [
+        "org.apache.spark_spark-sql-kafka-0-10_2.13-4.0.0.jar",
+        "io.delta_delta-spark_2.13-4.0.0.jar",
+        "org.apache.iceberg_iceberg-spark-runtime-4.0_2.13-1.10.0.jar",
+    ]
+    for number, name in enumerate(fetched, 1):
+        session.main()
+        assert builder.starts == number
+        (tmp_path / name).touch()
+    session.main()
+    assert builder.starts == len(fetched)
+
+
+def test_the_jars_of_packages_have_the_names_that_spark_gives_them(spark: SparkSession) -> None:
+    """Spark has fetched them for the session of the tests."""
+    assert session.fetched([session.KAFKA_PACKAGE, *PACKAGES.values()])
 
 
 def test_a_master_that_cannot_be_reached_is_named(use: Any) -> None:
