@@ -70,7 +70,8 @@ def test_a_broker_that_closes_the_connection() -> None:
 
 
 def test_no_broker_at_the_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(ConnectionRefusedError):
-        live_brokers(port, 10.0)
+    """The port stays taken, so that no other process listens at it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(ConnectionRefusedError):
+            live_brokers(taken.getsockname()[1], 10.0)

@@ -57,6 +57,7 @@ class ConnectionHost:
         self._answers_in = answers_in
 
     def opened(self, connection: Connection, address: str) -> Relay:
+        self.connection = connection
         self.opened_at = asyncio.get_running_loop().time()
         if self._closes:
             connection.close_at(self.opened_at + self._wait)
@@ -207,15 +208,15 @@ def test_one_that_sends_no_more_is_served_too(loop: asyncio.AbstractEventLoop) -
 
 def test_what_it_sends_meanwhile_stays_where_it_is(loop: asyncio.AbstractEventLoop) -> None:
     """A connection that waits costs no memory: what does not fit into the sockets' buffers is not taken."""
-    owner = ConnectionHost(wait=4)
+    owner = ConnectionHost(wait=1000)
 
     def flood(port: int) -> int:
-        with socket.create_connection(("127.0.0.1", port), timeout=0.5) as client:
-            sent = 0
-            with suppress(TimeoutError):
-                while sent < 100 << 20:
-                    sent += client.send(bytes(1 << 16))
-            return sent
+        sent = 0
+        with socket.create_connection(("127.0.0.1", port), timeout=0.5) as client, suppress(TimeoutError):
+            while sent < 100 << 20:
+                sent += client.send(bytes(1 << 16))
+        loop.call_soon_threadsafe(lambda: owner.connection.serve_at(loop.time()))
+        return sent
 
     assert run(loop, owner, flood) < 32 << 20
 
