@@ -37,11 +37,12 @@ from proxy.relay.requests.produce_gate import FULL_READ_BYTES
 from proxy.relay.requests.sender import Sender
 from proxy.relay.requests.unsupported_version import reject_version
 from proxy.relay.settings import RelaySettings
-from proxy.wire.api_keys import METADATA, NO_LISTS, PRODUCE
+from proxy.wire.api_keys import FETCH, METADATA, NO_LISTS, PRODUCE
 from proxy.wire.apis.api import Api, RequestHeader, read_request_header
 from proxy.wire.cursor import Cursor
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
-from proxy.wire.keyed.keyed_arrays import REQUESTS, SMALLEST_BYTES, UNCHECKED, check_keys
+from proxy.wire.keyed.checks import check_names
+from proxy.wire.keyed.keyed_arrays import UNCHECKED
 from proxy.wire.reader import Reader
 from proxy.wire.spare_items import SpareItems
 
@@ -89,7 +90,7 @@ class Requests:
         self._list_gate: ListGate | None = None
         """None before the first list."""
         self._node_id: Final = node_id
-        self._checks_keys: Final = not between_brokers
+        self._checks_names: Final = not between_brokers
         """Followers may fetch any number of topics, whatever their names."""
         self._parser: Final = RequestParser(
             engine,
@@ -336,8 +337,8 @@ class Requests:
     def _dispatch(self, frame: Frame, reader: Reader, header: RequestHeader, now: float) -> None:
         client = self.sender.count(header, frame.size)
         api = self._parser.api(header)
-        if frame.size >= SMALLEST_BYTES and header.api_key != PRODUCE and header.api_key in REQUESTS:
-            self._check_keys(frame, header, reader.offset)
+        if header.api_key > FETCH:
+            self._check_names(frame, header, reader.offset)
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 response = reject_version(frame, header, api)
@@ -364,11 +365,13 @@ class Requests:
             exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
             self.admission.take_unread(frame, exchange, reader, now)
 
-    def _check_keys(self, frame: Frame, header: RequestHeader, body_at: int) -> None:
-        """Raise Malformed if the request would occupy a broker because of its keys."""
-        if not self._checks_keys:
+    def _check_names(self, frame: Frame, header: RequestHeader, body_at: int) -> None:
+        """Raise Malformed if the request would occupy a broker because of the names in it."""
+        if not self._checks_names:
             return
-        read = check_keys(frame.pieces, body_at, header.api_key, header.api_version, frame.complete)
+        read = check_names(
+            frame.pieces, body_at, header.api_key, header.api_version, frame.size, frame.complete
+        )
         self._more = read >> PARTITIONS_SHIFT
 
     def _read_body(
@@ -378,7 +381,7 @@ class Requests:
         view = self._parser.read(frame, reader, header, client, api)
         if header.api_key == PRODUCE:
             if view.topics > UNCHECKED and frame.complete:
-                self._check_keys(frame, header, body_at)
+                self._check_names(frame, header, body_at)
             self.sends_unanswered = view.acks == 0
             self._more = len(view.items) >> PARTITIONS_SHIFT
         exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)

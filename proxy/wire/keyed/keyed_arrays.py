@@ -36,6 +36,17 @@ from proxy.wire.api_keys import (
     api_name,
 )
 from proxy.wire.errors import Malformed, Short
+from proxy.wire.keyed.layout import (
+    BYTES,
+    INT8,
+    LAST,
+    NUMBERS,
+    STRING,
+    STRUCTURES,
+    UUID,
+    Field,
+    RequestLayout,
+)
 from proxy.wire.reader import Reader, text
 
 UNCHECKED: Final = 100
@@ -58,106 +69,25 @@ to 112,000: a broker needs 1.6 s for the 8,652 topics events_0 to events_8651.
 """
 SMALLEST_BYTES: Final = 300
 """A request of fewer bytes has no more than UNCHECKED elements in an array."""
-_FIXED: Final = {"b": 1, "h": 2, "i": 4, "q": 8, "u": 16}
-_LAST: Final = 1 << 15
-_STRUCTURES: Final[native] = 0
-_STRING: Final[native] = 1
-_BYTES: Final[native] = 2
-_NUMBERS: Final[native] = 3
-_INT8: Final[native] = 4
-_INT32: Final[native] = 5
-_UUID: Final[native] = 6
-_OTHER: Final[native] = 7
-_KINDS: Final[dict[str, native]] = {
-    "{": _STRUCTURES,
-    "s": _STRING,
-    "B": _BYTES,
-    "*": _NUMBERS,
-    "b": _INT8,
-    "i": _INT32,
-    "u": _UUID,
-}
-
-
-@final
-class Field:
-    """A field of a message, in the versions from `since` to `until`."""
-
-    __slots__ = ("fields", "keys", "kind", "nests", "since", "size", "until")
-
-    def __init__(self, kind: str, since: native, until: native, keys: native, fields: list["Field"]) -> None:
-        self.kind: Final[native] = _KINDS.get(kind[0], _OTHER)
-        """b, h, i, q, u: of a fixed size; s: string; B: bytes; *: an array of `size` bytes each; {: an array
-        of structures.
-        """
-        self.since: Final[native] = since
-        self.until: Final[native] = until
-        self.size: Final[native] = _FIXED.get(kind[-1], 0)
-        self.keys: Final[native] = keys
-        """{: how many of `fields`, from the first, are the key; 0 for an array that is a list."""
-        self.fields: Final = fields
-        self.nests: Final = any(part.keys > 0 for part in fields)
-        """{: whether its elements have arrays with keys."""
-
-
-@final
-class KeyedRequest:
-    """The fields of a request up to its last keyed array."""
-
-    __slots__ = ("fields", "flexible_from", "newest")
-
-    def __init__(self, newest: int, flexible_from: int, fields: str) -> None:
-        self.newest: Final = newest
-        self.flexible_from: Final = flexible_from
-        self.fields: Final = _parse(fields.split())
-
-
-def _parse(words: list[str]) -> list[Field]:
-    """Parse fields: `i` or `s@3+` or `s@-12`, and `{1 ... }` for an array with one key field."""
-    stack: list[list[Field]] = [[]]
-    heads: list[str] = []
-    for word in words:
-        if word.startswith("{"):
-            heads.append(word)
-            stack.append([])
-        elif word == "}":
-            fields = stack.pop()
-            head = heads.pop()
-            keys, _, versions = head[1:].partition("@")
-            since, until = _versions(versions)
-            stack[-1].append(Field("{", since, until, int(keys), fields))
-        else:
-            kind, _, versions = word.partition("@")
-            since, until = _versions(versions)
-            stack[-1].append(Field(kind, since, until, 0, []))
-    return stack[0]
-
-
-def _versions(words: str) -> tuple[int, int]:
-    if not words:
-        return 0, _LAST
-    return (0, int(words[1:])) if words.startswith("-") else (int(words[:-1]), _LAST)
-
-
 _ACKNOWLEDGED: Final = "{1 u {1 i {0 q q *b } } }"
-REQUESTS: Final[dict[int, KeyedRequest]] = {
-    PRODUCE: KeyedRequest(13, 9, "s@3+ h i {2 s@-12 u@13+ {0 i B } }"),
-    JOIN_GROUP: KeyedRequest(9, 6, "s i i@1+ s s@5+ s {1 s B }"),
-    CREATE_TOPICS: KeyedRequest(7, 5, "{1 s i h {1 i *i } {1 s s } }"),
-    OFFSET_FOR_LEADER_EPOCH: KeyedRequest(4, 4, "i@3+ {1 s {0 i i@2+ i } }"),
-    ADD_PARTITIONS_TO_TXN: KeyedRequest(5, 3, "s@-3 q@-3 h@-3 {1@-3 s *i } {1@4+ s q h b {1 s *i } }"),
-    ALTER_CONFIGS: KeyedRequest(2, 2, "{2 b s {1 s s } }"),
-    ALTER_REPLICA_LOG_DIRS: KeyedRequest(2, 2, "{1 s {1 s *i } }"),
-    DESCRIBE_LOG_DIRS: KeyedRequest(5, 2, "{1 s *i }"),
-    CREATE_PARTITIONS: KeyedRequest(3, 2, "{1 s i {0 *i } }"),
-    ELECT_LEADERS: KeyedRequest(2, 2, "b@1+ {1 s *i }"),
-    INCREMENTAL_ALTER_CONFIGS: KeyedRequest(1, 1, "{2 b s {2 s b s } }"),
-    OFFSET_DELETE: KeyedRequest(0, _LAST, "s {1 s {0 i } }"),
-    UPDATE_FEATURES: KeyedRequest(2, 0, "i {1 s h b }"),
-    SHARE_FETCH: KeyedRequest(2, 0, "s s i i i i i i b@2+ b@2+ " + _ACKNOWLEDGED),
-    SHARE_ACKNOWLEDGE: KeyedRequest(2, 0, "s s i b@2+ " + _ACKNOWLEDGED),
-    ADD_RAFT_VOTER: KeyedRequest(1, 0, "s i i u {1 s s h }"),
-    ALTER_SHARE_GROUP_OFFSETS: KeyedRequest(0, 0, "s {1 s {0 i q } }"),
+REQUESTS: Final[dict[int, RequestLayout]] = {
+    PRODUCE: RequestLayout(13, 9, "s@3+ h i {2 s@-12 u@13+ {0 i B } }"),
+    JOIN_GROUP: RequestLayout(9, 6, "s i i@1+ s s@5+ s {1 s B }"),
+    CREATE_TOPICS: RequestLayout(7, 5, "{1 s i h {1 i *i } {1 s s } }"),
+    OFFSET_FOR_LEADER_EPOCH: RequestLayout(4, 4, "i@3+ {1 s {0 i i@2+ i } }"),
+    ADD_PARTITIONS_TO_TXN: RequestLayout(5, 3, "s@-3 q@-3 h@-3 {1@-3 s *i } {1@4+ s q h b {1 s *i } }"),
+    ALTER_CONFIGS: RequestLayout(2, 2, "{2 b s {1 s s } }"),
+    ALTER_REPLICA_LOG_DIRS: RequestLayout(2, 2, "{1 s {1 s *i } }"),
+    DESCRIBE_LOG_DIRS: RequestLayout(5, 2, "{1 s *i }"),
+    CREATE_PARTITIONS: RequestLayout(3, 2, "{1 s i {0 *i } }"),
+    ELECT_LEADERS: RequestLayout(2, 2, "b@1+ {1 s *i }"),
+    INCREMENTAL_ALTER_CONFIGS: RequestLayout(1, 1, "{2 b s {2 s b s } }"),
+    OFFSET_DELETE: RequestLayout(0, LAST, "s {1 s {0 i } }"),
+    UPDATE_FEATURES: RequestLayout(2, 0, "i {1 s h b }"),
+    SHARE_FETCH: RequestLayout(2, 0, "s s i i i i i i b@2+ b@2+ " + _ACKNOWLEDGED),
+    SHARE_ACKNOWLEDGE: RequestLayout(2, 0, "s s i b@2+ " + _ACKNOWLEDGED),
+    ADD_RAFT_VOTER: RequestLayout(1, 0, "s i i u {1 s s h }"),
+    ALTER_SHARE_GROUP_OFFSETS: RequestLayout(0, 0, "s {1 s {0 i q } }"),
 }
 """The requests that a broker's listeners take."""
 
@@ -215,13 +145,13 @@ class _Walk:
             if field.since > self._version or field.until < self._version:
                 continue
             kind = field.kind
-            if kind == _STRUCTURES:
+            if kind == STRUCTURES:
                 self._array(field)
-            elif kind == _STRING:
+            elif kind == STRING:
                 reader.skip_string(self.flexible)
-            elif kind == _BYTES:
+            elif kind == BYTES:
                 reader.skip(reader.bytes_length(self.flexible))
-            elif kind == _NUMBERS:
+            elif kind == NUMBERS:
                 reader.skip(reader.count(self.flexible) * field.size)
             else:
                 reader.take(field.size)
@@ -276,11 +206,11 @@ class _Walk:
             at += 1
             own: native = 0  # that of an empty name, and of the id of zeros, if the version lacks the field
             if part.since <= self._version and self._version <= part.until:
-                if part.kind == _STRING:
+                if part.kind == STRING:
                     own = java_hash(reader.raw_string(self.flexible))
-                elif part.kind == _UUID:
+                elif part.kind == UUID:
                     own = uuid_hash(reader.uuid())
-                elif part.kind == _INT8:
+                elif part.kind == INT8:
                     own = reader.u8()
                     if own >= 128:
                         own -= 256

@@ -1,7 +1,9 @@
-"""Requests whose keys collide in a broker's hash tables end the connection; no byte reaches the broker."""
+"""Requests whose keys collide in a broker's hash tables, or that name a thing again and again, end the
+connection; no byte reaches the broker.
+"""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import pytest
@@ -43,6 +45,22 @@ def test_equal_keys_end_the_connection(api_key: int, version: int, array: str, k
 def test_as_many_different_keys_are_forwarded(api_key: int, version: int, array: str, key: str) -> None:
     frame = request(api_key, version, array, key, [f"topic-{at}" for at in range(200)])
     Playbook(new_relay()).client(frame).to_broker(frame)
+
+
+NAMED: Final = [(3, 12, "topics"), (20, 6, "topics"), (75, 0, "topics"), (9, 8, "groups"), (15, 5, "groups")]
+"""Requests whose responses have what they name: Metadata, DeleteTopics, DescribeTopicPartitions, OffsetFetch,
+DescribeGroups.
+"""
+
+
+@pytest.mark.parametrize(("api_key", "version", "array"), NAMED)
+def test_what_is_named_again_and_again_ends_the_connection(api_key: int, version: int, array: str) -> None:
+    """A broker is busy for minutes with the former, and exhausts its memory for the latter."""
+    message = sample(request_type(api_key, version))
+    frame = request_frame(replace(message, **{array: getattr(message, array)[:1] * 200}), 1)
+    told = Playbook(new_relay())
+    told.client_fails(frame, reason=CLIENT_PROTOCOL_ERROR, says=r"names are equal|again and again|by id")
+    told.to_broker()
 
 
 def test_brokers_may_send_any_keys() -> None:

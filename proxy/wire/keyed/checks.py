@@ -1,0 +1,23 @@
+"""The checks of the names in requests of clients: those that would occupy a broker, or exhaust its memory."""
+
+from proxy.wire.keyed.keyed_arrays import REQUESTS, SMALLEST_BYTES, check_keys
+from proxy.wire.keyed.repeated_names import DESCRIBING, check_repeats
+from proxy.wire.keyed.topic_names import NEWEST, check_topic_names
+
+
+def check_names(
+    pieces: list[bytes], body_at: int, api_key: int, api_version: int, size: int, complete: bool
+) -> int:
+    """Check the names in a request of `size` bytes; return for how many the time has been taken that it takes
+    to check one. `pieces` is its frame, or, if it is not `complete`, the first part; `body_at` is the offset
+    behind the client id. Raises Malformed.
+    """
+    if api_key in DESCRIBING:
+        return check_repeats(pieces, body_at, api_key, api_version, complete)
+    if size < SMALLEST_BYTES:
+        return 0
+    if api_key in NEWEST:
+        return check_topic_names(pieces, body_at, api_key, api_version, complete)
+    if api_key in REQUESTS:
+        return check_keys(pieces, body_at, api_key, api_version, complete)
+    return 0
