@@ -5,16 +5,15 @@ types than those of events.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, LongType
 
@@ -22,22 +21,19 @@ from pipeline.schema import EVENT, names
 from pipeline.storage.filesystem import HIDDEN, literal
 from pipeline.storage.local_files import list_files
 from pipeline.storage.sources import Source, near_dates
-from pipeline.transforms.arrays.parcels import PARCEL, Packing, pack
-from pipeline.transforms.arrays.summing import Summing, packing, summed_parcels
-from pipeline.transforms.arrays.valid import are_events
 from pipeline.transforms.duplicates import ORDER, place_in_files
-from pipeline.transforms.events import latest_ms
 from pipeline.window import Window
 
 _LOCAL: Final = re.compile("file:/+")
 _ROWS: Final = 500_000
-"""Rows that are read together, and the fewest of a task, if there is more than one."""
+"""Rows that are read together."""
 _BYTES: Final = 128 << 20
 """Their size in the file, not compressed."""
 _FEW_BYTES: Final = 1 << 30
 """Of files, with about 100 million events."""
 _MOST_FILES: Final = 10_000
 """The most files whose footers this process reads, at about a millisecond each."""
+_START: Final = "interval_start_ms"
 _TEXTS: Final = [
     field.name for field in EVENT.fields if not isinstance(field.dataType, IntegerType | LongType)
 ]
@@ -56,6 +52,8 @@ class Piece:
     rows: int
     together: int
     """Rows that are read together: fewer if texts are long."""
+    starts: tuple[int, int] | None
+    """The lowest and the highest interval_start_ms; None if the file has no statistics of it."""
 
 
 def pieces(spark: SparkSession, source: Source, window: Window) -> list[Piece] | None:
@@ -114,6 +112,7 @@ def _pieces_of(file: str, place: int) -> list[Piece] | None:
         places = schema.get_all_field_indices(field.name)
         if len(places) != 1 or not _fits(schema.field(places[0]).type, field.dataType):
             return None
+    start = next(at for at in range(len(footer.schema)) if footer.schema.column(at).path == _START)
     found, groups, first, count, size = [], [], 0, 0, 0
     for group in range(footer.num_row_groups):
         groups.append(group)
@@ -121,9 +120,17 @@ def _pieces_of(file: str, place: int) -> list[Piece] | None:
         size += footer.row_group(group).total_byte_size
         if count >= _ROWS or group + 1 == footer.num_row_groups:
             together = max(1, min(_ROWS, _BYTES * count // max(size, 1)))
-            found.append(Piece(file, place, first, groups, count, together))
+            starts = _range([footer.row_group(each).column(start).statistics for each in groups])
+            found.append(Piece(file, place, first, groups, count, together, starts))
             first, groups, count, size = first + count, [], 0, 0
     return found
+
+
+def _range(statistics: Sequence[Any]) -> tuple[int, int] | None:
+    """The lowest and the highest value of a column in row groups; None if one has no statistics."""
+    if not all(each is not None and each.has_min_max for each in statistics):
+        return None
+    return min(each.min for each in statistics), max(each.max for each in statistics)
 
 
 def _fits(kind: Any, wanted: DataType) -> bool:
@@ -136,36 +143,7 @@ def _fits(kind: Any, wanted: DataType) -> bool:
     return bool(pa.types.is_string(texts) or pa.types.is_large_string(texts))
 
 
-def summed_files(spark: SparkSession, found: Sequence[Piece], summing: Summing, window: Window) -> DataFrame:
-    """Return `summing.result` of the events of the window in these pieces."""
-    tasks = tasks_of(found, spark.sparkContext.defaultParallelism)
-    numbers = spark.range(0, len(tasks), 1, len(tasks))
-    how = packing(spark, summing, window, partial(are_events, latest_ms=latest_ms()))
-    return summed_parcels(numbers.mapInArrow(partial(_packed, tasks=tasks, packing=how), PARCEL), summing)
-
-
-def tasks_of(found: Sequence[Piece], least: int) -> list[list[Piece]]:
-    """Divide the pieces among tasks: as many as there are cores, or more with _ROWS each."""
-    rows = sum(piece.rows for piece in found)
-    count = max(1, min(len(found), max(least, rows // _ROWS)))
-    tasks: list[list[Piece]] = [[] for _ in range(count)]
-    sizes = [0] * count
-    for piece in sorted(found, key=lambda piece: -piece.rows):
-        smallest = sizes.index(min(sizes))
-        tasks[smallest].append(piece)
-        sizes[smallest] += piece.rows
-    return tasks
-
-
-def _packed(numbers: Iterable[Any], tasks: Sequence[Sequence[Piece]], packing: Packing) -> Iterator[Any]:
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            for piece in tasks[number]:
-                for table in _tables(piece):
-                    yield pack(table, packing)
-
-
-def _tables(piece: Piece) -> Iterator[Any]:
+def read_tables(piece: Piece) -> Iterator[Any]:
     """Yield tables of the rows with ORDER. Raises OSError, with the file's name, if it cannot be read."""
     first = piece.place + piece.first
     try:

@@ -11,11 +11,12 @@ from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
 from pipeline.schema import EVENT, names
-from pipeline.storage.arrow_files import Piece, pieces, summed_files
+from pipeline.storage.arrow_files import Piece, pieces
 from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.locks import locked
 from pipeline.storage.observed import Observed
 from pipeline.storage.sources import KAFKA, LINES, Source, is_parquet, read_checked
+from pipeline.storage.summed_files import summed_files
 from pipeline.storage.swaps import WHOLE, Swap
 from pipeline.transforms.arrays.parcels import BAD, END, FIRST, READ
 from pipeline.transforms.arrays.summing import Summing, summed, table_of

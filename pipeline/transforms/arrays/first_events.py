@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.transforms.arrays.rows import Rows
-from pipeline.transforms.duplicates import DIGEST, ORDER
+from pipeline.transforms.duplicates import DIGEST, ORDER, VALUES
 from pipeline.transforms.runs import Ints, combined
 
 _SENDER: Final = ("proxy", "listener", "api")
@@ -46,9 +46,18 @@ def first_events(rows: Rows, group: Sequence[str]) -> FirstEvents:
     senders = np.zeros(len(found), np.int64)
     senders[several] = sender[in_order]
     again = beside & (senders[1:] == senders[:-1])
-    digests = rows[DIGEST][found]
-    differs = np.append(False, again & (digests[1:] != digests[:-1]))
+    pairs = np.flatnonzero(again)
+    differs = np.zeros(len(found), np.bool_)
+    differs[pairs + 1] = _differ(rows, found[pairs], found[pairs + 1])
     counted = np.flatnonzero(np.append(True, ~again))
     contradicted = np.logical_or.reduceat(differs, counted)
     found = found[counted]
     return FirstEvents(found, groups[found], moments[counted], contradicted)
+
+
+def _differ(rows: Rows, some: Ints, others: Ints) -> NDArray[np.bool_]:
+    """Whether the values of each event differ from those of another: by DIGEST, or by the values."""
+    compared = (DIGEST,) if DIGEST in rows.numbers else VALUES
+    differ = [rows.numbers[name][some] != rows.numbers[name][others] for name in compared]
+    found: NDArray[np.bool_] = np.logical_or.reduce(differ)
+    return found

@@ -78,28 +78,33 @@ def chunks(batches: Iterable[Any], rows: int = _ROWS) -> Iterator[Any]:
 def pack(table: Any, packing: Packing) -> Any:
     """Return a batch of PARCEL with the table's events of the window. Its first row has the counts."""
     rows = from_arrow(table)
-    found = packing.are_events(rows)
-    bad = len(rows) - int(np.count_nonzero(found))
-    start = rows["interval_start_ms"]
-    for end, is_within in ((packing.window.start_ms, start.__ge__), (packing.window.end_ms, start.__lt__)):
-        if end is not None:
-            found = found & is_within(end)
-    counted: list[int | None] = [table.num_rows, bad, None, None]
-    if found.any():
-        counted[2] = int(start[found].min())
-        counted[3] = int((start + rows["interval_ms"])[found].max())
-    if packing.are_wanted is not None:
-        found = found & packing.are_wanted(rows)
+    found, counted = chosen(rows, packing)
     parcels = _parcels(rows if found.all() else rows.take(np.flatnonzero(found)), packing)
     columns: list[Any] = [pa.array(parcels.keys(), pa.int32()), pa.array(parcels.values(), pa.binary())]
     columns += [pa.array([value] + [None] * (len(parcels) - 1), pa.int64()) for value in counted]
     return pa.record_batch(columns, names=names(PARCEL))
 
 
+def chosen(rows: Rows, packing: Packing) -> tuple[NDArray[np.bool_], list[int | None]]:
+    """Return which rows are wanted events of the window, and the values of COUNTED."""
+    found = packing.are_events(rows)
+    bad = len(rows) - int(np.count_nonzero(found))
+    start = rows["interval_start_ms"]
+    for end, is_within in ((packing.window.start_ms, start.__ge__), (packing.window.end_ms, start.__lt__)):
+        if end is not None:
+            found = found & is_within(end)
+    counted: list[int | None] = [len(rows), bad, None, None]
+    if found.any():
+        counted[2] = int(start[found].min())
+        counted[3] = int((start + rows["interval_ms"])[found].max())
+    if packing.are_wanted is not None:
+        found = found & packing.are_wanted(rows)
+    return found, counted
+
+
 def _parcels(rows: Rows, packing: Packing) -> Mapping[int, bytes]:
     """Return the events of each part; at least one parcel."""
-    partition = rows[PARTITION]
-    numbers = {**rows.numbers, PARTITION: np.where(partition == MISSING, NULL, partition)}
+    numbers = with_null_partitions(rows)
     period = rows["interval_start_ms"] // packing.period_ms
     place = hashed(Rows({**numbers, EVENT_HOUR: period}, rows.texts), HOURLY)
     numbers[DIGEST] = hashed(rows, VALUES).view(np.int64)
@@ -109,7 +114,7 @@ def _parcels(rows: Rows, packing: Packing) -> Mapping[int, bytes]:
     part = part[in_order]
     begins = begins_of(part) if len(part) else np.zeros(1, np.int64)
     ends = np.append(begins[1:], len(part))
-    columns = {name: _narrow(column[in_order]) for name, column in packed.numbers.items()}
+    columns = {name: narrow(column[in_order]) for name, column in packed.numbers.items()}
     return {
         int(part[begin]) if len(part) else 0: _written(
             {name: column[begin:end] for name, column in columns.items()}, packed.texts
@@ -118,7 +123,13 @@ def _parcels(rows: Rows, packing: Packing) -> Mapping[int, bytes]:
     }
 
 
-def _narrow(column: NDArray[Any]) -> NDArray[Any]:
+def with_null_partitions(rows: Rows) -> dict[str, NDArray[Any]]:
+    """Return the columns of rows that are checked."""
+    partition = rows[PARTITION]
+    return {**rows.numbers, PARTITION: np.where(partition == MISSING, NULL, partition)}
+
+
+def narrow(column: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers with as few bytes as they need."""
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
     for kind in _KINDS:
@@ -129,6 +140,16 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 def _written(numbers: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> bytes:
     """Return a table in Arrow's format, with the texts that its rows have."""
+    batch = trimmed(numbers, texts)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def trimmed(numbers: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Any:
+    """Return a batch of these columns, with the texts that its rows have."""
     columns = {}
     for name, column in numbers.items():
         if name not in texts:
@@ -142,12 +163,23 @@ def _written(numbers: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> b
         indices = place[column]
         some = texts[name].take(pa.array(np.flatnonzero(used)))
         columns[name] = pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices == NULL), some)
-    batch = pa.record_batch(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
+    return pa.record_batch(columns)
+
+
+_JOINS: Final[Mapping[str, Callable[[Sequence[int]], int]]] = {READ: sum, BAD: sum, FIRST: min, END: max}
+
+
+@dataclass(slots=True)
+class Counted:
+    """The sums of COUNTED."""
+
+    values: dict[str, int | None] = field(default_factory=lambda: dict.fromkeys(names(COUNTED)))
+
+    def add(self, counts: Iterable[Sequence[int | None]]) -> None:
+        """Take the values of each column."""
+        for name, found in zip(names(COUNTED), counts, strict=True):
+            values = [value for value in (self.values[name], *found) if value is not None]
+            self.values[name] = _JOINS[name](values) if values else None
 
 
 @dataclass(slots=True)
@@ -155,16 +187,13 @@ class Unpacked:
     """The parcels of a task, by part, and the sums of their counts."""
 
     parts: dict[int, list[Any]] = field(default_factory=dict)
-    counted: dict[str, int | None] = field(default_factory=lambda: dict.fromkeys(names(COUNTED)))
+    counted: Counted = field(default_factory=Counted)
 
     def add(self, batch: Any) -> None:
         """Take a batch of PARCEL."""
         for part, events in zip(batch.column(PART).to_pylist(), batch.column(_EVENTS), strict=True):
             self.parts.setdefault(part, []).append(events.as_buffer())
-        for name, join in ((READ, sum), (BAD, sum), (FIRST, min), (END, max)):
-            known = [self.counted[name], *batch.column(name).to_pylist()]
-            values = [value for value in known if value is not None]
-            self.counted[name] = join(values) if values else None
+        self.counted.add(batch.column(name).to_pylist() for name in names(COUNTED))
 
     def rows(self) -> Iterator[Rows]:
         """Yield the events of each part, with EVENT_HOUR, and forget them."""
@@ -173,7 +202,7 @@ class Unpacked:
             tables = [pa.ipc.open_stream(parcel).read_all() for parcel in parcels]
             some = [table for table in tables if table.num_rows]
             if some:
-                yield from portions(_joined(some))
+                yield from portions(joined(some))
 
 
 def portions(rows: Rows, most: int = 4 * _ROWS) -> Iterator[Rows]:
@@ -189,8 +218,8 @@ def portions(rows: Rows, most: int = 4 * _ROWS) -> Iterator[Rows]:
             yield rows.take(found)
 
 
-def _joined(tables: Sequence[Any]) -> Rows:
-    """Return the rows of the tables together."""
+def joined(tables: Sequence[Any]) -> Rows:
+    """Return the rows of the tables together, with EVENT_HOUR."""
     numbers: dict[str, NDArray[Any]] = {}
     texts: dict[str, Any] = {}
     for name in tables[0].column_names:

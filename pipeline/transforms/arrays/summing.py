@@ -18,6 +18,7 @@ from pipeline.transforms.arrays.parcels import (
     HOUR_MS,
     PARCEL,
     PART,
+    Counted,
     Packing,
     Unpacked,
     chunks,
@@ -95,13 +96,18 @@ def _packed(batches: Iterable[Any], packing: Packing) -> Iterator[Any]:
 
 
 def _summed(batches: Iterable[Any], summing: Summing) -> Iterator[Any]:
-    schema = to_arrow_schema(summing.result)
     unpacked = Unpacked()
     for batch in batches:
         unpacked.add(batch)
-    for rows in unpacked.rows():
+    yield from sums_of(unpacked.rows(), unpacked.counted, summing)
+
+
+def sums_of(portions: Iterable[Rows], counted: Counted, summing: Summing) -> Iterator[Any]:
+    """Yield batches of `summing.result`; the last one has what was counted meanwhile."""
+    schema = to_arrow_schema(summing.result)
+    for rows in portions:
         columns = summing.sums(rows)
         nothing = [pa.nulls(len(columns[0]), field.type) for field in list(schema)[len(columns) :]]
         cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=False)]
         yield pa.record_batch([*cast, *nothing], schema=schema)
-    yield pa.RecordBatch.from_pylist([dict(unpacked.counted)], schema=schema)
+    yield pa.RecordBatch.from_pylist([dict(counted.values)], schema=schema)

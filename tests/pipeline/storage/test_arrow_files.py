@@ -11,8 +11,8 @@ import pytest
 from click.testing import Result
 from pyspark.sql import SparkSession
 
-from pipeline.storage import arrow_files, tables
-from pipeline.storage.arrow_files import leave_little_to_java, pieces, tasks_of
+from pipeline.storage import arrow_files, summed_files, tables
+from pipeline.storage.arrow_files import leave_little_to_java, pieces
 from pipeline.storage.formats import PARQUET
 from pipeline.storage.sources import Source
 from pipeline.storage.tables import Events, Quality, all_events
@@ -49,7 +49,9 @@ def test_a_table_is_that_of_sparks_reader(
     for place, name in enumerate(NAMES):
         write(tmp_path / "in", events[place :: len(NAMES)], name, row_group_size=7)
     found = []
-    for reader in ("arrow", "spark"):
+    for reader in ("arrow", "arrow-shuffled", "spark"):
+        if reader == "arrow-shuffled":
+            monkeypatch.setattr(summed_files, "_MOST_WAITING", 0)
         if reader == "spark":
             monkeypatch.setattr(tables, "pieces", lambda *_: None)
         source = Events(spark, Source(PARQUET, str(tmp_path / "in")), window)
@@ -61,21 +63,22 @@ def test_a_table_is_that_of_sparks_reader(
         found.append(
             (rows, quality, source.period(), sorted(map(str, read_rows(tmp_path / reader / "quarantine"))))
         )
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert len(found[0][0]) > 3
 
 
 def test_pieces_are_row_groups(spark: SparkSession, tmp_path: Path) -> None:
     """Other files are Spark's: on another file system, of other columns, or broken."""
-    write(tmp_path / "in", [make_event()] * 10, row_group_size=4)
-    write(tmp_path / "in", [make_event()], "other", compression="gzip")
+    events = [make_event(at=10_000 * number) for number in range(10)]
+    write(tmp_path / "in", events, row_group_size=4)
+    write(tmp_path / "in", [make_event()], "other", compression="gzip", write_statistics=False)
     found = pieces(spark, Source(PARQUET, str(tmp_path / "in")), Window())
     assert found is not None
     assert sorted(
-        (Path(piece.file).name, piece.first, list(piece.groups), piece.rows) for piece in found
+        (Path(piece.file).name, piece.first, list(piece.groups), piece.rows, piece.starts) for piece in found
     ) == [
-        ("events.parquet", 0, [0, 1, 2], 10),
-        ("other.parquet", 0, [0], 1),
+        ("events.parquet", 0, [0, 1, 2], 10, (START_MS, START_MS + 90_000)),
+        ("other.parquet", 0, [0], 1, None),
     ]
     assert len({piece.place for piece in found}) == 2
     assert pieces(spark, Source(PARQUET, "hdfs://nowhere/in"), Window()) is None
@@ -129,13 +132,3 @@ def test_fewer_rows_are_read_together_if_texts_are_long(spark: SparkSession, tmp
     together = {Path(piece.file).stem: piece.together for piece in found}
     assert together["short"] == 500_000
     assert 1_000 < together["long"] < 1_200
-
-
-def test_tasks_have_about_the_same_number_of_rows(spark: SparkSession, tmp_path: Path) -> None:
-    for size in (50, 20, 20, 10, 1):
-        write(tmp_path / "in", [make_event()] * size, f"of-{size}-{len(list(tmp_path.rglob('*.parquet')))}")
-    found = pieces(spark, Source(PARQUET, str(tmp_path / "in")), Window())
-    assert found is not None
-    assert sorted(sum(piece.rows for piece in task) for task in tasks_of(found, 2)) == [50, 51]
-    assert [len(task) for task in tasks_of(found, 9)] == [1] * 5
-    assert tasks_of(found[:1], 9) == [found[:1]]

@@ -54,7 +54,7 @@ def received(*batches: Any) -> tuple[list[Rows], dict[str, int | None]]:
     unpacked = Unpacked()
     for batch in batches:
         unpacked.add(batch)
-    return list(unpacked.rows()), unpacked.counted
+    return list(unpacked.rows()), unpacked.counted.values
 
 
 def values(rows: Rows, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
