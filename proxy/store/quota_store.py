@@ -5,6 +5,7 @@ proxy as at every other.
 """
 
 import asyncio
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -322,6 +323,13 @@ class QuotaStore:
         ids = self.topic_ids(change.entity.name)
         return {name for name, topic_id in ids.items() if topic_id not in ("", change.topic_id)}
 
+    def _renewed(self, change: ConfigChange) -> ConfigChange:
+        """The change, with values that depend on those in force now. Raises Conflict."""
+        if change.renew is None:
+            return change
+        values = change.renew(self._configs.effective.get(change.entity, {}))
+        return dataclasses.replace(change, values=values)
+
     async def alter_configs(self, changes: Sequence[ConfigChange], who: Identity) -> None:
         """Store the changes. When this returns they are effective at this proxy, and soon at the others.
 
@@ -329,14 +337,17 @@ class QuotaStore:
         """
         async with self._one_at_a_time:
             conflicts = self.conflicts()
+            renewed: list[ConfigChange] = []
             for start in range(0, len(changes), YIELD_EVERY):
-                conflicts.change(changes[start : start + YIELD_EVERY])
+                some = [self._renewed(change) for change in changes[start : start + YIELD_EVERY]]
+                conflicts.change(some)
+                renewed += some
                 await asyncio.sleep(0)
             problem = conflicts.conflict()
             if problem:
                 raise Conflict(problem)
             records: list[tuple[Place, Setting]] = []
-            for number, change in enumerate(changes):
+            for number, change in enumerate(renewed):
                 write = writer(records, change, who, self._wall_ms())
                 self._configs.plan(change, write, self._outdated(change))
                 if number % YIELD_EVERY == YIELD_EVERY - 1:

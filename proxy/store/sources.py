@@ -36,6 +36,9 @@ class Alteration(Generic[Entity, Value]):
     back_to_file: bool = False
     """Whether a removal drops what tools set or removed, so that the file's value takes effect again. With
     this and without `values`, the whole entity returns to the file."""
+    renew: Callable[[Mapping[str, Value]], Mapping[str, Value | None]] | None = None
+    """Computes `values` from the values in force, if the change depends on them: other changes may be
+    stored between the request and this one. May raise Conflict. Only for configs."""
 
 
 def writer(

@@ -9,7 +9,7 @@ value of their own, exists in the proxy alone and is not forwarded.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,11 +23,14 @@ from proxy.admin.configs.plan import (
     NOT_CONFIGS,
     TOPIC_TYPE,
     Plan,
+    changes_of,
     plan_of,
     resource_of,
 )
 from proxy.admin.configs.store import ConfigsStore
 from proxy.admin.messages.alter_configs import (
+    APPEND,
+    SUBTRACT,
     AlteredResource,
     AlterRequest,
     AlterResult,
@@ -42,10 +45,10 @@ from proxy.admin.rejected import RequestRejected
 from proxy.admin.yielder import Yielder
 from proxy.quota.config_rules import ConfigRules
 from proxy.quota.identity import Identity, client_key
-from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigResource
+from proxy.quota.limits.resources import DEFAULT_RESOURCE, ConfigKey, ConfigResource
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, BrokerUnreachable, RelayError
 from proxy.relay.intercepted import Intercepted
-from proxy.store.quota_store import ConfigChange
+from proxy.store.quota_store import ConfigChange, Conflict
 from proxy.wire.errors import ProtocolError
 
 HALF_DONE: Final = "The resource's Kafka configs were set, its quotas were not: "
@@ -156,6 +159,8 @@ class AlterConfigs:
             plan = plan_of(quota_ops, keys, current, request.replaces, self._wall_ms())
             self._check_enforced(plan)
             change = self._change(resource, plan, request)
+            if change is not None and any(op.operation in (APPEND, SUBTRACT) for op in quota_ops):
+                change = replace(change, renew=_renewal(quota_ops, keys))
         except RequestRejected as rejected:
             rejection = write_result(request, requested.key, rejected.code, str(rejected))
             return _PlannedResource(requested, forwarded, rejection=rejection)
@@ -281,6 +286,21 @@ async def _allowed(
             )
             allowed.append(_rejected(request, resource, code, MAY_NOT))
     return allowed
+
+
+def _renewal(
+    ops: Sequence[ConfigOp], keys: Mapping[str, ConfigKey]
+) -> Callable[[Mapping[str, str]], dict[str, str | None]]:
+    """Return a function that applies ops, some of which change lists, to the values in force."""
+    configs = [op for op in ops if op.name not in NOT_CONFIGS]
+
+    def renew(current: Mapping[str, str]) -> dict[str, str | None]:
+        try:
+            return changes_of(configs, keys, current, replaces=False)
+        except RequestRejected as rejected:
+            raise Conflict(str(rejected)) from rejected
+
+    return renew
 
 
 def _rejected(

@@ -1,5 +1,6 @@
 """AlterConfigs and IncrementalAlterConfigs: quota configs, Kafka configs, and one response to both."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -126,6 +127,24 @@ class TestIncremental:
         assert kit.configs == {"topic t": {REPLICAS: "1:2"}}
         await kit.set((T, [(REPLICAS, SUBTRACT, "1:2")]))
         assert kit.configs == {"topic t": {REPLICAS: ""}}
+
+    async def test_changes_of_a_list_at_the_same_time_do_not_undo_each_other(self) -> None:
+        kit = Kit()
+        await kit.set((T, [(REPLICAS, SET, "100:1")]))
+        added = [kit.set((T, [(REPLICAS, APPEND, f"{number}:1"), (RATE, SET, "5")])) for number in range(10)]
+        removed = kit.set((T, [(REPLICAS, SUBTRACT, "100:1")]))
+        assert await asyncio.gather(*added, removed) == [[(T, NONE, None)]] * 11
+        listed = kit.configs["topic t"][REPLICAS].split(",")
+        assert sorted(listed) == [f"{number}:1" for number in range(10)]
+
+    async def test_change_of_a_list_that_another_change_makes_invalid(self) -> None:
+        kit = Kit()
+        all_of_them, one = kit.set((T, [(REPLICAS, SET, "*")])), kit.set((T, [(REPLICAS, APPEND, "0:1")]))
+        [first, [(_, code, message)]] = await asyncio.gather(all_of_them, one)
+        assert first == [(T, NONE, None)]
+        assert code == INVALID_CONFIG
+        assert "must be the literal '*'" in (message or "")
+        assert kit.configs == {"topic t": {REPLICAS: "*"}}
 
     @every_incremental
     @pytest.mark.parametrize(
