@@ -61,8 +61,15 @@ _ADDED: Final = {
 _HUGE_METHOD: Final = "spark.sql.codegen.hugeMethodLimit"
 _ANY_METHOD: Final = "65535"
 """All methods that Java can load. With _COMPILER, it compiles them."""
-_SQL: Final = {
+_NEEDED: Final = {
+    # The dates of tables are days in UTC.
     "spark.sql.session.timeZone": "UTC",
+    # Spark would otherwise compute products of decimals, such as amounts, to null.
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+}
+"""Settings without which tables would be wrong. The user's own ones do not override them."""
+_SQL: Final = {
+    **_NEEDED,
     # From the many conditions of an event, Spark would otherwise derive others, and plan for minutes.
     "spark.sql.constraintPropagation.enabled": "false",
     # Keep the partitioning of Job.kept_events(), so that most tables need no further shuffle.
@@ -85,8 +92,8 @@ def make_session(
     settings: Mapping[str, str] | None = None,
     few_rows: bool = False,
 ) -> SparkSession:
-    """Make a session in UTC. `settings` override the defaults, or add to those of _ADDED. Raises
-    PipelineError.
+    """Make a session in UTC. `settings` override the defaults, except _NEEDED, or add to those of _ADDED.
+    Raises PipelineError.
 
     `packages`: the Maven coordinates of what the formats of tables need. `master`: None for that of
     `spark-submit`, which has then started this process, or else LOCAL. `few_rows`: whether Java processes few
@@ -105,7 +112,7 @@ def make_session(
     if SparkSession.getActiveSession() is not None:
         # The session's owner has chosen its shuffle partitions.
         defaults = {key: value for key, value in defaults.items() if key != SHUFFLE_PARTITIONS}
-    for key, value in merged(defaults, settings or {}).items():
+    for key, value in {**merged(defaults, settings or {}), **_NEEDED}.items():
         builder = builder.config(key, value)
     spark = _start(builder, master or "the master of spark-submit", attempts=_FETCH_ATTEMPTS if wanted else 1)
     remember_names(spark)

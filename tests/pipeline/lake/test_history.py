@@ -62,6 +62,17 @@ def write(rows: Rows, tmp_path: Path) -> Callable[..., list[date]]:
     return run
 
 
+def test_dates_are_in_utc_whatever_the_users_settings(run_job: RunJob, tmp_path: Path) -> None:
+    """In another zone, the first hours of a day are of the day before, whose rows a run would replace."""
+    lines = write_lines(tmp_path / "events.jsonl", [*days(1, 2), make_event(at=DAY_MS // 2, bytes_in=3)])
+    zone = "--conf", "spark.sql.session.timeZone=America/New_York"
+    for window in (("2025-12-31", "2026-01-01"), ("2026-01-01", "2026-01-02")):
+        ends = "--from", window[0], "--to", window[1]
+        result = run_job("usage", "--events", lines, "--out", tmp_path / "out", *ends, *zone)
+        assert result.exit_code == 0, result.output
+    assert stored(tmp_path / "out/usage") == [(FIRST, 12, 1), (SECOND, 0, 3), (SECOND, 12, 2)]
+
+
 @pytest.mark.parametrize(
     ("job", "runs"), [("throttle", (FIRST, SECOND, SECOND)), ("report", (FIRST, SECOND))]
 )

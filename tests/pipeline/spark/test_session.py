@@ -104,6 +104,17 @@ def test_settings_override_the_defaults(use: Any) -> None:
     assert builder.settings["spark.jars.packages"] == KAFKA_PACKAGE
 
 
+def test_times_stay_in_utc_and_decimals_whole(use: Any) -> None:
+    """Otherwise dates of tables would be those of a zone, and amounts would be null."""
+    builder = use(Builder())
+    own = {
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    }
+    make_session(settings=own)
+    assert [builder.settings[key] for key in own] == ["UTC", "true"]
+
+
 def test_packages_and_java_options_of_the_user_are_added(use: Any) -> None:
     builder = use(Builder())
     own = {"spark.jars.packages": "org.example:lake:1", "spark.driver.extraJavaOptions": "-Db=2"}
