@@ -7,7 +7,7 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import FractionalType, StringType, StructField, StructType
 
 from pipeline.schema import COUNTS, EVENT, PERIOD, VERSION, names
 from pipeline.transforms.duplicates import PLACE
@@ -30,6 +30,7 @@ LONGEST_LINE: Final = 1 << 20
 _SHOWN: Final = 1000
 """The characters of a longer line that are kept."""
 _TEXTS: Final = tuple(field for field in EVENT.fields if isinstance(field.dataType, StringType))
+_AS_READ: Final = "partition_as_read"
 _SPACE: Final = r"[ \t\r\n]*+"
 _END: Final = secrets.token_hex(16)
 """A text that the reader puts behind a line. Nobody who sends lines knows it, so no line has it."""
@@ -68,13 +69,34 @@ def checked_lines(lines: DataFrame) -> DataFrame:
 
 def checked_rows(rows: DataFrame) -> DataFrame:
     """Check a table with the event columns and PLACE in the same way; `raw` is the row as JSON."""
-    cast = rows.select(*[F.col(field.name).try_cast(field.dataType) for field in EVENT.fields], PLACE)
+    cast = rows.select(
+        *[_cast(rows, field).alias(field.name) for field in EVENT.fields],
+        PLACE,
+        F.col("partition").alias(_AS_READ),
+    )
+    written = [F.col(_AS_READ if name == "partition" else name).alias(name) for name in names(EVENT)]
+    # A partition may be null, but not because it has no int. Some programs write NaN for null.
+    is_lost = F.col("partition").isNull() & F.col(_AS_READ).isNotNull()
+    is_lost &= F.col(_AS_READ).cast("string") != "NaN"
     return cast.select(
         *names(EVENT),
         PLACE,
-        F.to_json(F.struct(*names(EVENT))).alias("raw"),
-        _reason(_is_possible(""), *_missing(""), *_impossible("")).alias("reason"),
+        F.to_json(F.struct(*written)).alias("raw"),
+        _reason(
+            _is_possible("") & ~is_lost,
+            *_missing(""),
+            F.when(is_lost, F.lit("partition is no int")),
+            *_impossible(""),
+        ).alias("reason"),
     )
+
+
+def _cast(rows: DataFrame, field: StructField) -> Column:
+    """The column with the field's type; null where it has no such value, such as 1.5 for a bigint."""
+    read = F.col(field.name)
+    cast = read.try_cast(field.dataType)
+    is_fractional = isinstance(rows.schema[field.name].dataType, FractionalType)
+    return F.when(read % 1 == 0, cast) if is_fractional and field not in _TEXTS else cast
 
 
 def _reason(fine: Column, *problems: Column) -> Column:

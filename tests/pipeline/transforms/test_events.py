@@ -178,6 +178,32 @@ def test_rows_are_checked_like_lines(frame: Frame) -> None:
     assert [json.loads(row.raw)["requests"] for row in events] == [10, 10]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("partition", "3e9D", "partition is no int"),
+        ("partition", "2147483648L", "partition is no int"),
+        ("partition", "'many'", "partition is no int"),
+        ("partition", "0.5D", "partition is no int"),
+        ("partition", "3D", None),
+        ("partition", "double('NaN')", None),
+        ("requests", "1.5D", "requests is missing or no bigint"),
+        ("requests", "7D", None),
+        ("requests", "CAST(7 AS DECIMAL(20, 0))", None),
+    ],
+)
+def test_no_number_is_changed_by_the_cast(frame: Frame, name: str, value: str, reason: str | None) -> None:
+    """Some programs write numbers as doubles, with NaN for null."""
+    table = frame(make_event()).withColumns({name: F.expr(value), PLACE: F.lit(0).cast("bigint")})
+    (row,) = checked_rows(table).collect()
+    assert row.reason == reason
+    if reason == "partition is no int":
+        (read,) = table.select("partition").collect()
+        assert json.loads(row.raw)["partition"] == read.partition
+    elif value.endswith("D"):
+        assert row[name] == (None if reason else float(value[:-1]))
+
+
 def test_events_of_a_window_begin_in_it(frame: Frame) -> None:
     events = frame(*[make_event(at=HOUR_MS * step, bytes_in=step) for step in range(4)])
 
