@@ -4,11 +4,14 @@ Spark's own reader reads all other files: those on other file systems, and those
 types than those of events.
 """
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -18,9 +21,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, LongType
 
 from pipeline.schema import EVENT, names
-from pipeline.storage.filesystem import HIDDEN, literal
+from pipeline.storage.filesystem import literal
 from pipeline.storage.local_files import list_files
-from pipeline.storage.sources import Source, near_dates
+from pipeline.storage.sources import Source, layout, near_dates, shown_files
 from pipeline.transforms.duplicates import ORDER, place_in_files
 from pipeline.window import Window
 
@@ -34,6 +37,8 @@ _FEW_BYTES: Final = 1 << 30
 _MOST_FILES: Final = 10_000
 """The most files whose footers this process reads, at about a millisecond each."""
 _START: Final = "interval_start_ms"
+_TAIL: Final = 8
+"""Bytes behind a file's footer."""
 _TEXTS: Final = [
     field.name for field in EVENT.fields if not isinstance(field.dataType, IntegerType | LongType)
 ]
@@ -54,6 +59,8 @@ class Piece:
     """Rows that are read together: fewer if texts are long."""
     starts: tuple[int, int] | None
     """The lowest and the highest interval_start_ms; None if the file has no statistics of it."""
+    footer: int
+    """What identifies the file's content: see _checksum()."""
 
 
 def pieces(spark: SparkSession, source: Source, window: Window) -> list[Piece] | None:
@@ -65,7 +72,7 @@ def pieces(spark: SparkSession, source: Source, window: Window) -> list[Piece] |
     files = list_files(spark, source.place, window, _MOST_FILES)
     if files is None:
         files = _listed_by_spark(spark, source, window)
-    if len(files) > _MOST_FILES:
+    if files is None or len(files) > _MOST_FILES:
         return None
     found = []
     for file, place in files:
@@ -76,11 +83,17 @@ def pieces(spark: SparkSession, source: Source, window: Window) -> list[Piece] |
     return found
 
 
-def _listed_by_spark(spark: SparkSession, source: Source, window: Window) -> list[tuple[str, int]]:
-    """Return what list_files() does, of a table with other folders or other names."""
-    files = near_dates(spark, source, window, spark.read.format("binaryFile").load(literal(source.place)))
+def _listed_by_spark(spark: SparkSession, source: Source, window: Window) -> list[tuple[str, int]] | None:
+    """Return what list_files() does, of a table with other folders or other names. None if folders, such as
+    cluster=main, have columns of events: Spark takes these instead of those in the files.
+    """
+    every = spark.read.format("binaryFile").options(**layout(spark, source.place)).load(literal(source.place))
+    if not set(every.columns).isdisjoint(names(EVENT)):
+        return None
+    files = near_dates(spark, source, window, every)
     rows = files.select(F.col("_metadata.file_path").alias("file"), place_in_files().alias("place")).collect()
-    return [(_LOCAL.sub("/", row.file), row.place) for row in rows]
+    # Spark gives URLs, with escapes.
+    return [(unquote(_LOCAL.sub("/", row.file)), row.place) for row in rows]
 
 
 def leave_little_to_java(place: str) -> bool:
@@ -89,22 +102,19 @@ def leave_little_to_java(place: str) -> bool:
     """
     root = Path(place)
     try:
-        files = [root] if root.is_file() else sorted(root.rglob("*.parquet"))
-        shown = [file for file in files if not any(map(_is_hidden, file.relative_to(root).parts))]
+        shown = [root] if root.is_file() else list(shown_files(root, ".parquet"))
         size = sum(file.stat().st_size for file in shown)
     except OSError:
         return False
     return bool(shown) and size <= _FEW_BYTES and _pieces_of(str(shown[0]), 0) is not None
 
 
-def _is_hidden(name: str) -> bool:
-    return name.startswith(HIDDEN)
-
-
 def _pieces_of(file: str, place: int) -> list[Piece] | None:
     """Return the pieces of a file; None if its columns are not those of events, or it cannot be read."""
     try:
-        footer = pq.read_metadata(file)
+        with pa.OSFile(file) as opened:
+            footer = pq.read_metadata(opened)
+            content = _checksum(opened, footer.serialized_size)
         schema = footer.schema.to_arrow_schema()
     except (OSError, pa.ArrowException):
         return None
@@ -121,8 +131,16 @@ def _pieces_of(file: str, place: int) -> list[Piece] | None:
         if count >= _ROWS or group + 1 == footer.num_row_groups:
             together = max(1, min(_ROWS, _BYTES * count // max(size, 1)))
             starts = _range([footer.row_group(each).column(start).statistics for each in groups])
-            found.append(Piece(file, place, first, groups, count, together, starts))
+            found.append(Piece(file, place, first, groups, count, together, starts, content))
             first, groups, count, size = first + count, [], 0, 0
+    return found
+
+
+def _checksum(file: Any, size: int) -> int:
+    """Return a checksum of a file's footer, which has this size, and the places and statistics of pages."""
+    file.seek(-size - _TAIL, os.SEEK_END)
+    found = crc32(file.read(size))
+    file.seek(0)
     return found
 
 
@@ -147,7 +165,11 @@ def read_tables(piece: Piece) -> Iterator[Any]:
     """Yield tables of the rows with ORDER. Raises OSError, with the file's name, if it cannot be read."""
     first = piece.place + piece.first
     try:
-        with pq.ParquetFile(piece.file, read_dictionary=_TEXTS) as file:
+        # Spark writes checksums of pages.
+        options = {"read_dictionary": _TEXTS, "page_checksum_verification": True}
+        with pa.OSFile(piece.file) as opened, pq.ParquetFile(opened, **options) as file:
+            if _checksum(opened, file.metadata.serialized_size) != piece.footer:
+                raise OSError("another program has replaced the file since the job began")
             read = file.iter_batches(piece.together, piece.groups, names(EVENT), use_threads=False)
             for batch in read:
                 table = pa.Table.from_batches([batch])

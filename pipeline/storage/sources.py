@@ -1,6 +1,8 @@
 """Sources of events: JSON lines, Parquet, or a Kafka topic."""
 
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -75,9 +77,20 @@ def _local_kind(path: Path) -> str:
     for form, log in LOGS.items():
         if next(path.glob(log), None) is not None:
             return form
-    found = (file.relative_to(path).parts for file in path.rglob("*.parquet"))
-    is_table = any(not any(part.startswith(HIDDEN) for part in parts) for parts in found)
-    return PARQUET if is_table else LINES
+    return PARQUET if next(shown_files(path, ".parquet"), None) is not None else LINES
+
+
+def shown_files(folder: Path, suffix: str) -> Iterator[Path]:
+    """Yield the files that Spark reads in a local folder, and in its folders, and whose names have this
+    ending. Like Spark, it follows symbolic links.
+    """
+    for root, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = sorted(name for name in folders if not name.startswith(HIDDEN))
+        yield from (
+            Path(root, name)
+            for name in sorted(files)
+            if name.endswith(suffix) and not name.startswith(HIDDEN)
+        )
 
 
 def read_checked(spark: SparkSession, source: Source, window: Window = ALWAYS) -> DataFrame:
@@ -93,7 +106,10 @@ def read_checked(spark: SparkSession, source: Source, window: Window = ALWAYS) -
         )
     if source.kind in (PARQUET, DELTA, ICEBERG):
         found = _rows(spark, source, window)
-        missing = [name for name in names(EVENT) if name not in found.columns]
+        if source.kind == PARQUET and _missing(found):
+            # Spark looks for the columns in one file. Another file may have more of them.
+            found = _rows(spark, source, window, merge="true")
+        missing = _missing(found)
         if missing:
             raise InputError(
                 f"{source.place} has no usage events: the columns {', '.join(missing)} are missing"
@@ -103,12 +119,25 @@ def read_checked(spark: SparkSession, source: Source, window: Window = ALWAYS) -
     return checked_lines(read_lines(spark, source))
 
 
-def _rows(spark: SparkSession, source: Source, window: Window) -> DataFrame:
+def _missing(found: DataFrame) -> list[str]:
+    return [name for name in names(EVENT) if name not in found.columns]
+
+
+def _rows(spark: SparkSession, source: Source, window: Window, merge: str | None = None) -> DataFrame:
     if source.kind == PARQUET:
-        found = spark.read.parquet(literal(source.place))
+        options = {**layout(spark, source.place), **({} if merge is None else {"mergeSchema": merge})}
+        found = spark.read.options(**options).parquet(literal(source.place))
     else:
         found = spark.read.format(source.kind).load(source.place)
     return near_dates(spark, source, window, found)
+
+
+def layout(spark: SparkSession, place: str) -> dict[str, str]:
+    """Return Spark's options for a folder of Parquet files. By default, Spark ignores what is in folders
+    that are not those of a partitioned table, such as date=2026-01-31.
+    """
+    is_partitioned = any("=" in name for name in FilePath(spark, place).names())
+    return {} if is_partitioned else {"recursiveFileLookup": "true"}
 
 
 def near_dates(spark: SparkSession, source: Source, window: Window, found: DataFrame) -> DataFrame:

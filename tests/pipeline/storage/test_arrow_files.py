@@ -55,6 +55,7 @@ def test_a_table_is_that_of_sparks_reader(
         if reader == "spark":
             monkeypatch.setattr(tables, "pieces", lambda *_: None)
         source = Events(spark, Source(PARQUET, str(tmp_path / "in")), window)
+        assert bool(source.pieces()) == (reader == "arrow")
         table = source.sums(*summing)
         rows = sorted(str(row) for row in table.collect())
         quality = source.quarantine(str(tmp_path / reader))
@@ -82,6 +83,8 @@ def test_pieces_are_row_groups(spark: SparkSession, tmp_path: Path) -> None:
     ]
     assert len({piece.place for piece in found}) == 2
     assert pieces(spark, Source(PARQUET, "hdfs://nowhere/in"), Window()) is None
+    write(tmp_path / "by-cluster/cluster=x", [make_event()])
+    assert pieces(spark, Source(PARQUET, str(tmp_path / "by-cluster")), Window()) is None
     table = as_table([make_event()])
     texts = table.set_column(0, "v", table.column("v").cast(pa.string()))
     for other in (texts, table.drop_columns(["user"]), table.append_column("user", table.column("user"))):
@@ -90,6 +93,35 @@ def test_pieces_are_row_groups(spark: SparkSession, tmp_path: Path) -> None:
         assert pieces(spark, Source(PARQUET, str(tmp_path / "others")), Window()) is None
     (tmp_path / "others/x.parquet").write_bytes(b"PAR1")
     assert pieces(spark, Source(PARQUET, str(tmp_path / "others")), Window()) is None
+
+
+@pytest.mark.parametrize("rows", [1, 9, 30])
+def test_a_file_that_another_program_replaces_is_named(tmp_path: Path, rows: int) -> None:
+    """Of the new file, the job would count some rows."""
+    file = write(tmp_path, [make_event(requests=1)] * 9, row_group_size=3) / "events.parquet"
+    (piece,) = arrow_files._pieces_of(str(file), 0) or []
+    assert sum(len(table) for table in arrow_files.read_tables(piece)) == 9
+    write(tmp_path, [make_event(requests=1_000_000)] * rows, row_group_size=3)
+    with pytest.raises(OSError, match=r"replaced.*events\.parquet"):
+        list(arrow_files.read_tables(piece))
+
+
+def test_a_page_with_a_wrong_checksum_is_an_error(tmp_path: Path) -> None:
+    """A bit has changed on the disk. Spark's reader would notice it, too, from Hadoop's file of checksums."""
+    file = write(tmp_path, [make_event(bytes_in=7_000_007)], write_page_checksum=True) / "events.parquet"
+    (piece,) = arrow_files._pieces_of(str(file), 0) or []
+    written = file.read_bytes()
+    number = (7_000_007).to_bytes(8, "little")
+    assert number in written
+    file.write_bytes(written.replace(number, (9_000_009).to_bytes(8, "little"), 1))
+    with pytest.raises(OSError, match=r"events\.parquet"):
+        list(arrow_files.read_tables(piece))
+
+
+def test_names_of_files_are_those_on_disk(spark: SparkSession, tmp_path: Path) -> None:
+    for name in (*NAMES, "é", "e\u0301", "n\nl", "100%", "a?b*", "x{y}", "q\"'"):
+        write(tmp_path / "in", [make_event()], name)
+    assert len(pieces(spark, Source(PARQUET, str(tmp_path / "in")), Window()) or []) == len(NAMES) + 7
 
 
 def test_large_texts_and_short_numbers_fit(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.storage.formats import PARQUET
-from pipeline.storage.sources import FILES, KAFKA, LINES, Source, kafka_options, parse_source
+from pipeline.storage.sources import FILES, KAFKA, LINES, Source, kafka_options, parse_source, shown_files
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,18 @@ def test_a_local_folder_is_what_it_has(tmp_path: Path) -> None:
     for url in (f"file://{table}", f"file:{table}"):
         assert parse_source(url) == Source(PARQUET, str(table))
     assert parse_source(str(table), form=LINES) == Source(LINES, str(table))
+
+
+def test_links_are_followed_and_hidden_folders_are_not(tmp_path: Path) -> None:
+    """As by Spark, which would read the bytes of Parquet as lines."""
+    disk, events = tmp_path / "disk", tmp_path / "events"
+    for file in (disk / "part.parquet", events / "_temporary/part.parquet", events / "a/.b.parquet"):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    assert parse_source(str(events)) == Source(LINES, str(events))
+    (events / "date=2026-01-01").symlink_to(disk)
+    assert parse_source(str(events)) == Source(PARQUET, str(events))
+    assert list(shown_files(events, ".parquet")) == [events / "date=2026-01-01/part.parquet"]
 
 
 @pytest.mark.parametrize("text", ["kafka://k:9092", "kafka://k/usage", "/no/such/folder"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pipeline.storage.formats import PARQUET
 from pipeline.storage.sources import Source, read_checked
@@ -132,6 +133,34 @@ def test_parquet_files_of_other_programs(run_job: RunJob, frame: Frame, tmp_path
     assert result.exit_code in (1, 2), result.output
     assert result.output.splitlines()[-1].startswith("quota-pipeline: ")
     assert ".parquet" in result.output.splitlines()[-1]
+
+
+@pytest.mark.parametrize("version", ["int", "bigint"])
+def test_parquet_files_in_folders_count(run_job: RunJob, frame: Frame, tmp_path: Path, version: str) -> None:
+    """As lines in folders do. Spark by itself would read only the file at the top. It reads those whose
+    version is a bigint.
+    """
+    folder = tmp_path / "in"
+    for place, below in enumerate((".", "2025", "2025/12/31")):
+        event = frame(make_event(at=10_000 * place)).withColumn("v", F.lit(1).cast(version))
+        event.write.mode("append").parquet(str(folder / below))
+    result = run_job("usage", "--events", folder, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert [row.requests for row in read_rows(tmp_path / "out/usage")] == [30]
+
+
+@pytest.mark.parametrize("older", ["a", "z"])
+def test_older_files_without_a_column_that_may_be_null(
+    run_job: RunJob, frame: Frame, tmp_path: Path, older: str
+) -> None:
+    """Whichever file is the first."""
+    folder = tmp_path / "in"
+    frame(make_event()).drop("quota").write.parquet(str(folder / older))
+    frame(make_event(at=10_000)).write.parquet(str(folder / "m"))
+    result = run_job("usage", "--events", folder, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert [row.requests for row in read_rows(tmp_path / "out/usage")] == [20]
+    assert not (tmp_path / "out/quarantine").exists()
 
 
 def test_an_interval_over_midnight_and_over_the_change_of_a_clock(run_job: RunJob, tmp_path: Path) -> None:
