@@ -88,7 +88,8 @@ class TlsOpener:
         except TimeoutError:
             why = f"no TLS handshake within {self._seconds:g} s"
         except ssl.SSLError as error:
-            why = f"the TLS handshake failed: {error.reason or error}"
+            # An error that is not OpenSSL's has no reason.
+            why = f"the TLS handshake failed: {getattr(error, 'reason', None) or error}"
         except _ClientClosed:
             pass
         except OSError as error:

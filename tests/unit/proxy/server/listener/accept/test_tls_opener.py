@@ -444,6 +444,19 @@ def test_a_malformed_hello_gets_an_alert(loop: asyncio.AbstractEventLoop, author
     assert (alert[:1], len(alert)) == (b"\x15", 7)
 
 
+def test_a_hello_in_very_many_records(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
+    """The failure has its reason, and the log no traceback: anybody can cause thousands of them."""
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(received, sent, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    hello = sent.read()[5:]
+    records = b"".join(b"\x16\x03\x01\0\x01" + hello[at : at + 1] for at in range(len(hello)))
+    gateway = Gateway()
+    run(loop, gateway, authority, lambda port: send(port, records))
+    assert gateway.failures == ["the TLS handshake failed: more than 128 records in a handshake"]
+
+
 def test_a_port_check_is_no_failed_handshake(loop: asyncio.AbstractEventLoop, authority: Authority) -> None:
     gateway = Gateway()
     assert run(loop, gateway, authority, lambda port: send(port, b"")) == b""
