@@ -1,8 +1,11 @@
 """The checks of the names in requests of clients: those that would occupy a broker, or exhaust its memory."""
 
+from proxy.wire.keyed.consumer_protocol import NEWEST as GROUP_REQUESTS
+from proxy.wire.keyed.consumer_protocol import check_consumer_protocol
 from proxy.wire.keyed.keyed_arrays import REQUESTS, SMALLEST_BYTES, check_keys
 from proxy.wire.keyed.repeated_names import DESCRIBING, check_repeats
-from proxy.wire.keyed.topic_names import NEWEST, check_topic_names
+from proxy.wire.keyed.topic_names import NEWEST as TOPIC_REQUESTS
+from proxy.wire.keyed.topic_names import check_topic_names
 
 
 def check_names(
@@ -16,8 +19,11 @@ def check_names(
         return check_repeats(pieces, body_at, api_key, api_version, complete)
     if size < SMALLEST_BYTES:
         return 0
-    if api_key in NEWEST:
+    if api_key in TOPIC_REQUESTS:
         return check_topic_names(pieces, body_at, api_key, api_version, complete)
+    names = 0
     if api_key in REQUESTS:
-        return check_keys(pieces, body_at, api_key, api_version, complete)
-    return 0
+        names = check_keys(pieces, body_at, api_key, api_version, complete)
+    if api_key in GROUP_REQUESTS:
+        names += check_consumer_protocol(pieces, body_at, api_key, api_version, complete)
+    return names

@@ -2,6 +2,7 @@
 connection; no byte reaches the broker.
 """
 
+import struct
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
@@ -60,6 +61,17 @@ def test_what_is_named_again_and_again_ends_the_connection(api_key: int, version
     frame = request_frame(replace(message, **{array: getattr(message, array)[:1] * 200}), 1)
     told = Playbook(new_relay())
     told.client_fails(frame, reason=CLIENT_PROTOCOL_ERROR, says=r"names are equal|again and again|by id")
+    told.to_broker()
+
+
+def test_equal_topics_in_a_subscription_end_the_connection() -> None:
+    """A coordinator reads it when the group changes to another protocol."""
+    message = sample(request_type(11, 9))
+    owned = struct.pack(">hiii", 1, 0, -1, 200) + struct.pack(">h1si", 1, b"t", 0) * 200
+    protocol = replace(message.protocols[0], metadata=owned)
+    frame = request_frame(replace(message, protocol_type="consumer", protocols=(protocol,)), 1)
+    told = Playbook(new_relay())
+    told.client_fails(frame, reason=CLIENT_PROTOCOL_ERROR, says="keys are equal")
     told.to_broker()
 
 

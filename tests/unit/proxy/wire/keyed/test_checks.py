@@ -1,5 +1,6 @@
 """Each request has the check of its API."""
 
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +44,14 @@ def test_equal_names_are_found(api_key: int, version: int, array: str, number: i
 def test_an_api_has_one_check() -> None:
     assert not {*DESCRIBING} & {*NEWEST}
     assert not {*DESCRIBING, *NEWEST} & {*REQUESTS}
+
+
+def test_a_subscription_in_a_join_group() -> None:
+    owned = struct.pack(">hiii", 1, 0, -1, 200) + b"\0\1t\0\0\0\0" * 200
+    message = sample(request_type(11, 9))
+    protocol = replace(message.protocols[0], metadata=owned)
+    with pytest.raises(Malformed, match="collide"):
+        check(replace(message, protocol_type="consumer", protocols=(protocol,)))
 
 
 def test_other_requests_are_not_read() -> None:
