@@ -33,6 +33,11 @@ IP_RATE = "connection_creation_rate"
 INVALID = ErrorCode.invalid_request
 
 
+def tool_of(kafka: EmbeddedKafka, *arguments: str) -> str:
+    """The output of kafka-configs."""
+    return kafka.run_tool("kafka-configs", *arguments, timeout=120).stdout
+
+
 def own_topic() -> dict[str, Any]:
     """Settings with a store that no other proxy of the session has."""
     return {"quotas": {"store": {"topic": f"quotas-{uuid.uuid4().hex[:8]}"}}}
@@ -103,6 +108,43 @@ def test_ips(tool: ConfigsTool, cluster: EmbeddedKafka) -> None:
     tool.alter(*IPS, DEFAULT, delete="connection_creation_rate")
     assert tool.describe(*IPS) == {"Quota configs for ip '192.0.2.7' are connection_creation_rate=7.0"}
     assert describe(cluster.port(1)) == {}, "a broker has learned of it"
+
+
+def test_odd_names_and_values_are_described_as_at_a_broker(
+    cluster: EmbeddedKafka, proxy: ProxyProcess, tool: ConfigsTool
+) -> None:
+    names = [
+        "a,b",
+        'a"b',
+        "a=b",
+        "CN=x,O=y",
+        "a b",
+        "a\\b",
+        "müller",
+        "\u7528\u6237",
+        "\U0001f600",
+        "%2C",
+        "x" * 300,
+    ]
+    values = ["1", str(2**63 - 1), "1e18", "1048576.0000001"]
+    changes = [(name, values[number % len(values)]) for number, name in enumerate(names)]
+
+    def at_broker(*arguments: str) -> set[str]:
+        return set(tool_of(cluster, "--bootstrap-server", cluster.bootstrap, *arguments).splitlines())
+
+    try:
+        for name, value in changes:
+            odd = (*USERS, "--entity-name", name)
+            tool.alter(*odd, add=f"{RATE}={value}")
+            at_broker("--alter", *odd, "--add-config", f"{RATE}={value}")
+        shown = {line for line in tool.describe(*USERS) if RATE in line}
+        assert len(shown) >= len(names)
+        wait_until(lambda: at_broker("--describe", *USERS) <= shown, "the broker's lines among the proxy's")
+        assert len(at_broker("--describe", *USERS)) == len(names)
+    finally:
+        for name, _ in changes:
+            alter(cluster.port(1), {"user": name}, **{RATE: None})
+            alter(proxy.broker_port(1), {"user": name}, **{RATE: None})
 
 
 CHECKED: list[tuple[list[tuple[str, str | None]], list[tuple[str, float | None]]]] = [

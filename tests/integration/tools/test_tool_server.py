@@ -28,6 +28,15 @@ def test_status_and_output_are_those_of_a_process(kafka: EmbeddedKafka, server: 
         ("kafka-configs", *to_kafka, "--describe", "--entity-type", "topics", "--entity-name", "tool-server"),
         ("kafka-topics", *to_kafka, "--describe", "--topic", "absent"),
         ("kafka-storage", "info", "-c", "/no/such/file"),
+        (
+            "kafka-configs",
+            *to_kafka,
+            "--describe",
+            "--entity-type",
+            "users",
+            "--entity-name",
+            "müller \U0001f600",
+        ),
     ):
         own = EmbeddedKafka.run_tool(kafka, tool, *arguments, check=False)
         served = server.run(tool, arguments, "", 60)

@@ -10,6 +10,7 @@ import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -161,7 +162,8 @@ public class ToolServer {
                 return;
             }
             for (int index = 0; index < command.length; index++) {
-                command[index] = requests.readUTF();
+                byte[] string = requests.readNBytes(requests.readUnsignedShort());
+                command[index] = new String(string, StandardCharsets.UTF_8);
             }
             byte[] input = requests.readNBytes(requests.readInt());
             Run run = new Run();
