@@ -50,7 +50,7 @@ class ControllerMutation(Quota):
         super().__init__(API_KEYS, intercepts=True, limited_api_keys=(METADATA, STREAMS_GROUP_HEARTBEAT))
         limits = Limits({})
         self._limits = limits
-        self._buckets: Final = Buckets(CONTROLLER_MUTATION_RATE, limits, _rule(limits))
+        self._buckets: Final = Buckets(CONTROLLER_MUTATION_RATE, limits, _rule(limits), forgets_debts=True)
         self._review_seconds = UNLIMITED
         self.configure(limits, 0.0)
 

@@ -57,11 +57,15 @@ class Buckets:
     """The buckets of one quota key.
 
     A bucket that loses its limit, or whose level of precedence no longer applies, is kept until it has been
-    idle for an hour: if the change is undone, its debt is still there.
+    idle for an hour: if the change is undone, its debt is still there, unless the key forgets debts.
     """
 
-    def __init__(self, key: str, limits: Limits, rule: RateRule) -> None:
+    def __init__(self, key: str, limits: Limits, rule: RateRule, *, forgets_debts: bool = False) -> None:
+        """`forgets_debts`: whether a limit that is removed and set again begins with all tokens, as Kafka's
+        token bucket does.
+        """
         self.key: Final = key
+        self._forgets_debts: Final = forgets_debts
         self._limits = limits
         self._rule = rule
         self._buckets: Final[dict[ClientNames, Bucket]] = {}
@@ -108,6 +112,8 @@ class Buckets:
     def _configure(self, names: ClientNames, bucket: Bucket, limit: float, now: float) -> None:
         returns = bucket.whole_limit == UNLIMITED and limit != UNLIMITED
         bucket.configure(limit, self._rule, now)
+        if self._forgets_debts and limit == UNLIMITED:
+            bucket.forget_tokens()
         if returns:
             self._inherit(names, bucket, now)
 

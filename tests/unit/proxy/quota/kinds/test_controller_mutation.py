@@ -144,6 +144,23 @@ def test_what_is_given_back_can_be_used_again_up_to_the_burst() -> None:
     assert client.tokens() == 22.0
 
 
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+def test_a_quota_that_is_removed_and_set_again_begins_with_all_tokens(algorithm: str) -> None:
+    """As with Kafka, whose bucket refills at once while there is no quota."""
+    client = Mutations(2.0, algorithm)
+    assert client.strict(500)
+    assert client.tokens() == -478.0
+    client.quota.configure(Limits({}, settings=enforcement(algorithm=algorithm)), NOW + 1)
+    assert client.strict(10, at=1.0), "of a request that waits"
+    assert client.wait(at=1.0) == 0.0
+    client.give_back(10, at=1.0)
+    client.quota.configure(limits(2.0, algorithm), NOW + 2)
+    assert client.tokens(at=2.0) == 22.0
+    assert client.strict(30, at=2.0)
+    client.quota.configure(limits(3.0, algorithm), NOW + 2)
+    assert client.tokens(at=2.0) == -8.0, "another limit keeps the debt"
+
+
 def test_a_wait_is_counted() -> None:
     client = Mutations(2.0)
     client.strict(30)
