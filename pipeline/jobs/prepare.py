@@ -15,7 +15,7 @@ from pipeline.jobs.batch import write_chargeback, write_throttle, write_usage
 from pipeline.jobs.job import Job, Options
 from pipeline.schema import COUNTS, EVENT
 from pipeline.spark import class_archive
-from pipeline.spark.session import end_java
+from pipeline.spark.session import SHUFFLE_PARTITIONS, end_java, make_session
 from pipeline.transforms.hours import HOUR
 from pipeline.window import Window
 
@@ -24,6 +24,9 @@ _EVENT: Final = {
     **{"v": 1, "broker": 0, "interval_start_ms": 1_767_182_400_000, "interval_ms": 1, "partition": 0},
     **dict.fromkeys(COUNTS, 1),
 }
+
+_FEW_PARTITIONS: Final = "4"
+"""More of them need no other classes."""
 
 
 def write_archive(console: Console) -> Path:
@@ -46,12 +49,17 @@ def _run_jobs(folder: Path, flag: str, console: Console) -> None:
         events=str(folder / "events.parquet"),
         out=str(folder / "out"),
         window=Window(),
-        settings=(("spark.driver.extraJavaOptions", flag),),
+        settings=(("spark.driver.extraJavaOptions", flag), (SHUFFLE_PARTITIONS, _FEW_PARTITIONS)),
     )
-    for write in (
-        lambda job: write_usage(job, HOUR),
-        write_throttle,
-        lambda job: write_chargeback(job, Prices(currency="EUR")),
-    ):
-        with Job(options, console) as job:
-            write(job)
+    # The jobs share it, which saves the start of a session and of its Python workers for each.
+    spark = make_session(settings=dict(options.settings), few_rows=True)
+    try:
+        for write in (
+            lambda job: write_usage(job, HOUR),
+            write_throttle,
+            lambda job: write_chargeback(job, Prices(currency="EUR")),
+        ):
+            with Job(options, console) as job:
+                write(job)
+    finally:
+        spark.stop()

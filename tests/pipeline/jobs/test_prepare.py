@@ -12,13 +12,15 @@ from pipeline.errors import PipelineError
 from pipeline.jobs.prepare import write_archive
 from pipeline.spark import class_archive
 
+# To generate code for a single event takes longer than to run without it.
 PREPARE = """
 import sys
 from pathlib import Path
 from click.testing import CliRunner
 from pipeline.cli.main import main
-from pipeline.spark import class_archive
+from pipeline.spark import class_archive, session
 class_archive.FOLDER = Path(sys.argv[1])
+session._SQL.update({"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"})
 result = CliRunner().invoke(main, ["prepare"])
 print(result.output)
 sys.exit(result.exit_code)
