@@ -308,17 +308,19 @@ REMOVE_RINGS := find . \( -path ./$(VENV) -o -path ./build \) -prune -o -name '*
 # For the tests, the rings compile while pip installs what the compiler does not need, with one core idle. They are not
 # built in place, where pip would find some of them.
 EARLY := build/rings
-$(EARLY)/.built: $(TOOLS) $(RING_SOURCES)
+$(EARLY).built: $(TOOLS) $(RING_SOURCES)
 	@rm -rf $(EARLY) && mkdir -p $(EARLY)
 	@if $(HAS_COMPILER); then \
 		echo "Compiling the pure rings"; \
-		QUOTA_PROXY_BUILD=quick $(PYTHON) setup.py -q build_ext --build-lib $(EARLY) --build-temp build/rings.o; \
+		QUOTA_PROXY_BUILD=quick $(PYTHON) setup.py -q build_ext --build-lib $(EARLY) --build-temp build/rings.o || \
+			{ rm -rf $(EARLY); mkdir $(EARLY); }; \
 	fi
 	@touch $@
 
-$(BUILT)-quick: $(EARLY)/.built
+$(BUILT)-quick: $(EARLY).built
 $(BUILT)-%: $(INSTALLED) $(RING_SOURCES)
 	@rm -f $(BUILT)-*
+	@if [ $* != quick ]; then rm -rf $(EARLY) $(EARLY).built; fi
 	@$(REMOVE_RINGS)
 	@set -eu; \
 	build=$*; \
@@ -333,4 +335,9 @@ $(BUILT)-%: $(INSTALLED) $(RING_SOURCES)
 	if [ $* != pure ] && $(ARE_PURE); then \
 		echo "The pure rings run interpreted, slower, for want of a C compiler with Python's headers"; \
 	fi
-	@if $(ARE_PURE) || [ $* = quick ]; then touch $@; else touch $(addprefix $(BUILT)-,auto quick require); fi
+	@if $(ARE_PURE) || [ $* = quick ]; then \
+		touch $@; \
+	else \
+		mkdir -p build; \
+		touch $(EARLY).built $(addprefix $(BUILT)-,auto quick require); \
+	fi
