@@ -186,7 +186,8 @@ class ClientUsage:
         topic_id = NO_ID
         for item in items:
             # Most fetches of many partitions return records of few.
-            if item.size <= 0:
+            added: native = item.size
+            if added <= 0:
                 continue
             tally = None if last is None else last.following
             if (
@@ -204,10 +205,10 @@ class ClientUsage:
                 topic = item.topic
                 topic_id = item.topic_id
             if out:
-                tally.bytes_out += item.size
+                tally.bytes_out += added
             else:
-                tally.bytes_in += item.size
-            size += item.size
+                tally.bytes_in += added
+            size += added
         if last is not None:
             self._partition_tally = last
         return size

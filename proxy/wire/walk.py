@@ -207,9 +207,9 @@ def read_usual_records(message: Partitioned, reader: Reader, view: View, fields:
     places: native = len(items)
     while left > 0:
         records_at = at + NUMBER_BYTES + fields
-        if records_at + LENGTH_BYTES > end:
-            break
-        if fields > 0 and not _usual_fields(data, at + NUMBER_BYTES, records_at):
+        if records_at + LENGTH_BYTES > end or (
+            fields > 0 and not _usual_fields(data, at + NUMBER_BYTES, records_at)
+        ):
             break
         usual = _usual_length(data, records_at)
         size = usual & SIZE_MASK
@@ -232,19 +232,20 @@ def read_usual_records(message: Partitioned, reader: Reader, view: View, fields:
                 and (same_topic or not topic)
                 and item.topic_id is topic_id
                 and item.error_code == 0
-                and item.head is NO_HEAD
+                and len(item.head) == 0
             ):
                 # Most messages have the same partition at this place as the last one: only its size differs.
                 if not same_topic:
                     item.topic = topic
                 item.size = size
-                cursor.kept = place
             else:
+                cursor.kept = place - 1
                 view.keep(topic, topic_id, partition, size, NO_HEAD, 0)
         at = next_at + 1
         left -= 1
     if view.items_size != UNKNOWN:
         view.items_size += kept_size
+    cursor.kept = place
     reader.pos = at
     cursor.partitions_left = left
 

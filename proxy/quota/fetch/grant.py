@@ -176,7 +176,8 @@ class FetchGrant:
         expected = float(self.size)
         wanted = expected * GROWTH
         least = wanted if wanted > room else room
-        lowest = UNLIMITED
+        unlimited = UNLIMITED  # a local variable, which costs less in the loop
+        lowest = unlimited
         buckets = self.places.buckets
         tickets = self.places.tickets
         count: native = len(buckets)
@@ -186,7 +187,7 @@ class FetchGrant:
             ticket = tickets[at]
             at += 1
             limit = bucket.limit
-            if limit == UNLIMITED or bucket.observed:
+            if limit == unlimited or bucket.observed:
                 ticket.size = 0.0
                 continue
             tokens = bucket.tokens

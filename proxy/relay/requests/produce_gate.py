@@ -93,7 +93,7 @@ class ProduceGate:
 
         The frame is complete, and its body begins at `body_at`. The view has the items.
         """
-        if not view.names_protected and not unknown and not self._engine.may_reject(now):
+        if not view.names_protected and len(unknown) == 0 and not self._engine.may_reject(now):
             return False
         self._names.fill(view.items, exchange.client)
         denied = self._deny(view, unknown) if view.names_protected or len(unknown) > 0 else NONE

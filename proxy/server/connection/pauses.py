@@ -3,6 +3,8 @@
 import asyncio
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 MUTED: Final = 1
 BROKER_FULL: Final = 2
 CONNECTING: Final = 4
@@ -32,14 +34,14 @@ class Pauses:
     __slots__ = ("_reasons",)
 
     def __init__(self) -> None:
-        self._reasons = 0
+        self._reasons: native = 0
 
     @property
     def any(self) -> bool:
         """Whether there is a reason now."""
         return self._reasons != 0
 
-    def has(self, why: int) -> bool:
+    def has(self, why: native) -> bool:
         """Whether any of these is a reason now."""
         return self._reasons & why != 0
 
@@ -47,7 +49,7 @@ class Pauses:
         """Forget all reasons: the socket is a new one."""
         self._reasons = 0
 
-    def change(self, transport: asyncio.Transport | None, why: int, on: bool) -> bool:
+    def change(self, transport: asyncio.Transport | None, why: native, on: bool) -> bool:
         """Add or remove a reason; return whether reading resumes.
 
         If `transport` is None, only the reason is stored.
