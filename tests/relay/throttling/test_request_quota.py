@@ -142,7 +142,7 @@ def test_what_the_proxy_does_not_read_announces_the_wait(api_key: int, version: 
 def test_a_large_response_that_the_proxy_does_not_read_announces_the_wait() -> None:
     large = 2 << 20
     whole, announced = waiting(1, 0, True, large), waiting(1, 500, True, large)
-    told = story().client(opaque(1, 15, 6)).at(0.15)
+    told = story().client(opaque(1, 15, 6, bytes(8))).at(0.15)
     told.broker(whole[:5000]).to_client(announced[:5000]).muted(0.65)
     told.broker(whole[5000:]).to_client(announced[5000:])
 
@@ -247,7 +247,7 @@ def test_a_flood_of_requests_of_a_group_gets_its_share(api_key: int) -> None:
             relay.handle_timer(now)
             continue
         number += 1
-        relay.receive_from_client(opaque(number, api_key, 0), now)
+        relay.receive_from_client(opaque(number, api_key, 0, bytes(8)), now)
         assert relay.take_to_broker()
         now += 0.002
         busy += 0.002
