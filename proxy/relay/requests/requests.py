@@ -40,6 +40,7 @@ from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import FETCH, METADATA, NO_LISTS, PRODUCE
 from proxy.wire.apis.api import Api, RequestHeader, read_request_header
 from proxy.wire.cursor import Cursor
+from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
 from proxy.wire.keyed.checks import check_names
 from proxy.wire.keyed.keyed_arrays import UNCHECKED
@@ -52,6 +53,8 @@ answered them, or they have no response. MAX_IN_FLIGHT does not limit these, and
 have thousands. After so many, the relay mutes the client for PAUSE_SECONDS, and other connections have their
 turn. A producer with acks=0 may still send 32,000 requests a second.
 """
+FREE_AT_MOST: Final = 10
+"""Requests of unknown versions before the login, which no quota counts: a client sends one."""
 UNSUPPORTED_WEIGHT: Final = 8
 """A request of an unsupported version counts as this many: a client sends one, and then an older version."""
 
@@ -138,6 +141,8 @@ class Requests:
         self._turns: Final = settings.request_turns
         self._more_waits = False
         """Whether the client has probably sent more bytes than have been read."""
+        self._free = 0
+        """How many requests of unknown versions the proxy has answered before the login."""
         self.first_request_seen = False
         """Whether a request has been read."""
         self.sends_unanswered = False
@@ -344,6 +349,10 @@ class Requests:
                 response = reject_version(frame, header, api)
                 self._weight = UNSUPPORTED_WEIGHT
                 logged_in = self._authentication is None or self._authentication.done
+                if not logged_in:
+                    self._free += 1
+                    if self._free > FREE_AT_MOST:
+                        raise Malformed(f"more than {FREE_AT_MOST} unknown versions before the login")
                 request = self._parser.unread(frame, header, client) if logged_in else None
                 exchange = local_exchange(header.correlation_id, client, header.api_key, response)
                 self._in_flight.answer(exchange, request, 0, now)

@@ -8,9 +8,11 @@ from kio.schema.errors import ErrorCode
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.limits import Limits
 from proxy.quota.limits.resources import Resources
+from proxy.relay.close_reasons import CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.inflight import LOCAL_SECONDS
 from proxy.relay.login.authentication import Login
+from proxy.relay.requests.requests import FREE_AT_MOST
 from proxy.relay.requests.unsupported_version import unsupported_api_versions
 from tests.support.messages.exchanges import (
     TOPIC,
@@ -324,6 +326,22 @@ def test_a_login_that_the_proxy_does_not_know_costs_little() -> None:
     told.client(handshake(1, "PLAIN")).at(0.5).broker(handshaken(1)).unmuted()
     (used,) = [bucket.used for bucket in live_buckets(limits) if bucket.quota == "request_percentage"]
     assert used == pytest.approx(100.0 * LOCAL_SECONDS, rel=0.2)
+
+
+def test_unknown_versions_before_the_login_are_bounded() -> None:
+    """No quota counts them, because they have no user."""
+    relay = drive(engine(TENTH), Ports(), Traffic(), login=STRICT)
+    now = START
+    for number in range(FREE_AT_MOST):
+        now = max(now, relay.next_timer)
+        relay.handle_timer(now)
+        relay.receive_from_client(api_versions(number), now)
+        assert relay.take_to_client()
+    now = max(now, relay.next_timer)
+    relay.handle_timer(now)
+    with pytest.raises(RelayError, match="before the login") as caught:
+        relay.receive_from_client(api_versions(FREE_AT_MOST), now)
+    assert caught.value.reason == CLIENT_PROTOCOL_ERROR
 
 
 @pytest.mark.parametrize("login", [None, STRICT])
