@@ -13,6 +13,7 @@ from mypy_extensions import mypyc_attr
 from proxy.wire.cursor import NO_ID, Cursor
 from proxy.wire.edit import Edit
 from proxy.wire.fetch.rewrite import FetchRewrite
+from proxy.wire.fetch.session_sizes import NewSession
 from proxy.wire.protected_topics import ProtectedTopics
 
 NO_HEAD: Final = b""
@@ -212,9 +213,12 @@ class RequestView(View):
         self.min_bytes_at: native = -1
         self.bounded = False
         """Whether a quota has lowered max_bytes, of the whole fetch or of a partition."""
-        self.names_all = False
-        """Fetch, if quotas charge time: whether it names all partitions that it is about. Otherwise it may
-        belong to a session of thousands.
+        self.partitions: native = 0
+        """Fetch, if quotas charge time: an upper bound of the partitions for which the broker works, those of
+        the session included; or UNCOUNTED or NOT_KNOWN (proxy.wire.fetch.session_sizes).
+        """
+        self.new_session: NewSession | None = None
+        """Fetch, if quotas charge time: whom to tell of the session that the response opens; None for nobody.
         """
         self.topics: native = 0
         """Produce: the number of topics."""

@@ -15,15 +15,14 @@ fetches and JoinGroup, for which there are other bounds, and not if brokers shar
 This includes work of other machines that the broker waits for: the followers' in a Produce with acks=all, the
 controller's in CreateTopics. It excludes waits that the client requested:
 
-    Fetch, ShareFetch     A response after max_wait_ms costs the time beyond it. If it has no records, that is
-                          mostly the time by which the broker's timer is late: such a Fetch costs at most
-                          1 ms and 5 us for each byte of the request, or as much as an earlier response if
-                          it does not name all partitions of its session. For an earlier response only the
-                          broker knows how long it waited for data: it costs its time, but at most 10 ms,
+    Fetch                 The number of its partitions, or of those of its session, limits the charge (see
+                          proxy.quota.measure.fetch_time). Otherwise max_wait_ms would hide the work of a
+                          large request.
+    ShareFetch            A response after max_wait_ms costs the time beyond it. For an earlier response only
+                          the broker knows how long it waited for data: it costs its time, but at most 10 ms,
                           200 ns for each byte of the request and 1 ns for each byte of the response.
-                          Otherwise max_wait_ms would hide the work of a large request.
     JoinGroup, SyncGroup  The broker waits for other members: they cost their time, but no more than the
-                          maximum of such a Fetch.
+                          maximum of such a ShareFetch.
 
 Requests of all APIs are charged when their response arrives. As in Kafka, followers, logins, and Produce with
 acks=0 are exempt; if a quota by topic makes the proxy await the response to such a Produce, it is charged.
@@ -53,6 +52,7 @@ from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.buckets import Buckets
 from proxy.quota.measure.busy_time import BusyTime
+from proxy.quota.measure.fetch_time import fetch_seconds, most_seconds
 from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.quota import DOUBLE, PER_BROKER, Quota, QuotaKey, QuotaKind
 from proxy.quota.verdict import ALLOW, Verdict
@@ -69,35 +69,17 @@ from proxy.wire.views import RequestView, ResponseView
 
 REQUEST_PERCENTAGE: Final = "request_percentage"
 
-_FETCHES: Final = (FETCH, SHARE_FETCH)
 _GROUP_APIS: Final = (JOIN_GROUP, SYNC_GROUP)
 _LOGIN_APIS: Final = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
-_BOUNDED_APIS: Final = (*_FETCHES, *_GROUP_APIS, *_LOGIN_APIS)
+_BOUNDED_APIS: Final = (FETCH, SHARE_FETCH, *_GROUP_APIS, *_LOGIN_APIS)
 """The requests for which the charge does not depend on the service time alone."""
 API_KEYS: Final = tuple(range(END))
 _PERCENT: Final = 100.0
 """Percent-seconds, the unit of the quota, for each second."""
-_MAY_HAVE_WAITED_SECONDS: Final = 0.01
-"""The maximum charge for a small response, if it is unknown how long the broker waited for other machines."""
 _LOGIN_SECONDS: Final = 50e-6
 """The maximum charge for a message of a login: a broker delays its response to a failed login, so the time
 says little about its work.
 """
-_PER_REQUEST_BYTE: Final = 200e-9
-"""Seconds. A broker works for 1 to 2 s on a fetch of 300,000 partitions that it does not have, which has
-8 MB.
-"""
-_NOTHING_NEW_SECONDS: Final = 0.001
-_NOTHING_NEW_PER_BYTE: Final = 5e-6
-"""The maximum charge for a Fetch without new records, beyond its max_wait_ms. Kafka 4.3.1 charges 0.1 ms for
-one partition; on a machine with a load of 17, it charged 4 to 14 ms for 300 partitions in 9 KB, and the
-responses were 2 to 10 ms late.
-"""
-_EMPTY_BYTES: Final = 512
-_EMPTY_TIMES: Final = 3
-"""A response without records has no more bytes than these, and this many for each byte of the request."""
-_PER_RESPONSE_BYTE: Final = 1e-9
-"""Seconds: a broker that responds with 1 GB per second is busy all the time."""
 
 
 @final
@@ -163,29 +145,16 @@ def _busy_seconds(request: RequestView, response: ResponseView) -> float:
     """The part of the service time that is charged."""
     api_key = request.api_key
     seconds = response.service_seconds
-    if api_key in _FETCHES:
+    if api_key == FETCH:
+        return fetch_seconds(request, response)
+    if api_key == SHARE_FETCH:
         asked = max(request.max_wait_ms, 0) / 1000.0
-        if seconds < asked:
-            return min(seconds, _most(request, response))
-        late = seconds - asked
-        # If the client has closed the connection, only the time of the response is known, and not its size.
-        empty = 0 < response.body_size <= _EMPTY_BYTES + _EMPTY_TIMES * request.size
-        if api_key != FETCH or asked <= 0.0 or not empty:
-            return late
-        if not request.names_all:
-            return min(late, _most(request, response))
-        return min(late, _NOTHING_NEW_SECONDS + float(request.size) * _NOTHING_NEW_PER_BYTE)
+        return min(seconds, most_seconds(request, response)) if seconds < asked else seconds - asked
     if api_key in _GROUP_APIS:
-        return min(seconds, _most(request, response))
+        return min(seconds, most_seconds(request, response))
     if api_key in _LOGIN_APIS:
         return min(seconds, _LOGIN_SECONDS)
     return seconds
-
-
-def _most(request: RequestView, response: ResponseView) -> float:
-    """The maximum charge, if the broker may have waited for other machines."""
-    sizes = float(request.size) * _PER_REQUEST_BYTE + float(response.body_size) * _PER_RESPONSE_BYTE
-    return _MAY_HAVE_WAITED_SECONDS + sizes
 
 
 KIND: Final = QuotaKind(

@@ -29,6 +29,7 @@ from proxy.relay.record_locks import RecordLocks
 from proxy.wire.api_keys import FETCH, SHARE_FETCH
 from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.apis.share_acknowledgements import acknowledges
+from proxy.wire.error_codes import INVALID_FETCH_SESSION_EPOCH
 from proxy.wire.errors import Malformed
 from proxy.wire.fetch.request import NO_BOUND, is_full, read_session_epoch
 from proxy.wire.fetch.rewrite import fetch_response
@@ -297,6 +298,14 @@ class FetchGate:
         self._add(exchange, view, response, now)
 
     # Responses of the proxy
+
+    def reject_session(self, exchange: Exchange, view: RequestView, now: float) -> None:
+        """Respond to a request of a session whose size is not known: the client opens a new session, and
+        loses nothing.
+        """
+        error = INVALID_FETCH_SESSION_EPOCH
+        response = fetch_response(view.api_version, view.correlation_id, error_code=error)
+        self._add(exchange, view, response, now)
 
     def _respond(self, fetch: GatedFetch, now: float) -> None:
         self._add(fetch.exchange, fetch.view, fetch.answer, now)

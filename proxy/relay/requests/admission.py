@@ -49,6 +49,7 @@ from proxy.relay.requests.unnamed_topics import NO_TOPICS, TopicIds, UnnamedTopi
 from proxy.relay.requests.waiting_produce import WaitingProduce
 from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
+from proxy.wire.fetch.session_sizes import NOT_KNOWN
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
 from proxy.wire.views import RequestView
@@ -193,6 +194,9 @@ class RequestAdmission:
     def _passes_gate(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
         """Return whether to forward a fetch. If not, it waits for its quotas, or has been answered."""
         gate = self._fetch_gate
+        if view.partitions == NOT_KNOWN and self._engine.limits_time(exchange.client):
+            gate.reject_session(exchange, view, now)
+            return False
         if not (self._engine.limits_fetches or gate.reads) or gate.forwards(frame, exchange, view, now):
             return True
         if gate.waiting:

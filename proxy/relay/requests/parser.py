@@ -11,12 +11,12 @@ from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client
 from proxy.wire.api_keys import BOUNDED_OTHERWISE, CHANGES_OF_CLIENTS, FETCH, MAY_BE_LARGE, PRODUCE, api_name
 from proxy.wire.apis.api import Api, RequestHeader
-from proxy.wire.apis.api_01_fetch import after_bounds
 from proxy.wire.apis.registry import ApiTable
 from proxy.wire.cursor import HEAD, Cursor
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed, Short
-from proxy.wire.fetch.request import is_full, read_session_epoch
+from proxy.wire.fetch.rewrite import SessionRead
+from proxy.wire.fetch.session_sizes import SessionSizes
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import Reader, i16_at
@@ -61,6 +61,8 @@ class RequestParser:
         self._spare_items: Final = spare_items
         self._between_brokers: Final = between_brokers
         self._apis: Final = apis.read_between_brokers if between_brokers else apis.read
+        self._session_sizes: SessionSizes | None = None
+        """The sizes of the connection's fetch sessions; None while no quota charges time."""
 
     def api(self, header: RequestHeader) -> Api | None:
         """The API of a request; None if the proxy does not read it."""
@@ -124,9 +126,28 @@ class RequestParser:
                 raise
         if header.api_key == PRODUCE and frame.complete:
             self._spare_items.settle(view)
-        elif header.api_key == FETCH and self._engine.charges_time and frame.complete:
-            view.names_all = is_full(read_session_epoch(frame.pieces, after_bounds(view), version))
+        elif header.api_key == FETCH:
+            self._count_partitions(frame, reader, view)
         return self._with_items(frame, api, view) if view.names_protected else view
+
+    def _count_partitions(self, frame: Frame, reader: Reader, view: RequestView) -> None:
+        """Note for how many partitions the broker works on a fetch; `reader` is behind its bounds."""
+        if not self._engine.charges_time:
+            self._session_sizes = None
+            return
+        sizes = self._session_sizes
+        if sizes is None:
+            sizes = self._session_sizes = SessionSizes()
+        if frame.complete:
+            view.partitions = sizes.read(reader, view.api_version, view.size, True)
+        else:
+            mark = reader.mark()
+            view.partitions = sizes.read(reader, view.api_version, view.size, False)
+            reader.back_to(mark)  # the rest of the request is forwarded from there
+        opening = sizes.opening
+        if opening is not None:
+            view.new_session = opening
+            view.fetch_rewrite = SessionRead(view.api_version)
 
     def _next_cursor(self, frame: Frame) -> Cursor:
         """The cursor for a request: a new one if it is cut through, and outlives this call."""

@@ -107,8 +107,11 @@ class ResponseCharges:
 
     def settle(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge a response, and announce the wait in it."""
-        if request.fetch_rewrite is not None:
-            request.fetch_rewrite.opened()
+        rewrite = request.fetch_rewrite
+        if rewrite is not None:
+            rewrite.opened()
+            if request.new_session is not None and rewrite.error_code == 0:
+                request.new_session.opened(rewrite.client_session(rewrite.session_id))
         size = view.body_size
         until = self.charge(exchange, request, view, now)
         if exchange.grant is not None and not exchange.withheld:

@@ -125,6 +125,13 @@ class FetchRewrite:
         return None if partitions is None else partitions.get(partition)
 
 
+@final
+class SessionRead(FetchRewrite):
+    """A response of which only the session_id is needed, and which does not change."""
+
+    reads_partitions = False
+
+
 def empty_partition(version: int, partition: int, offsets: Offsets) -> bytes:
     """Return a partition of a FetchResponse without records, with offsets that the broker has reported."""
     high_watermark, last_stable_offset, log_start_offset = offsets

@@ -41,11 +41,12 @@ def charge(
     replica_id: int = -1,
     size: int = 0,
     response_size: int = 0,
-    names_all: bool = False,
+    partitions: int = 0,
 ) -> Verdict:
     request = RequestView(api_key, 9, 1, "c", size)
-    request.names_all = names_all
+    request.partitions = partitions
     request.max_wait_ms = max_wait_ms
+    request.min_bytes = 1
     request.replica_id = replica_id
     response = ResponseView(9, True, response_size)
     response.service_seconds = seconds
@@ -102,10 +103,10 @@ COUNTED = [
     (METADATA, 0, 0.3, 0.3),
     (METADATA, 500, 0.3, 0.3),
     (PRODUCE, 0, 3.0, 3.0),
-    (FETCH, 500, 0.503, 0.003),
-    (FETCH, 500, 0.8, 0.01),
-    (FETCH, 500, 0.5, 0.0),
-    (FETCH, 500, 0.499, 0.01),
+    (FETCH, 500, 0.503, 0.001),
+    (FETCH, 500, 0.8, 0.001),
+    (FETCH, 500, 0.5, 0.001),
+    (FETCH, 500, 0.497, 0.01),
     (FETCH, 500, 0.3, 0.01),
     (FETCH, 500, 0.004, 0.004),
     (FETCH, 0, 0.3, 0.3),
@@ -132,7 +133,7 @@ def test_a_fetch_whose_response_has_an_unknown_size_costs_the_time_by_which_it_i
     """The client has closed the connection: otherwise this would be how to be charged less."""
     quota = quota_of(limits(algorithm=WINDOW))
     charge(quota, 0.8, 0.0, FETCH, 500, response_size=0)
-    assert used(quota) == pytest.approx(30)
+    assert used(quota) == pytest.approx(30.1)
 
 
 @pytest.mark.parametrize(
@@ -154,31 +155,21 @@ def test_a_long_max_wait_does_not_hide_the_work_of_a_large_request(
     assert used(quota) == pytest.approx(counted * 100)
 
 
-# API, bytes of request and response, whether it names all partitions, and the seconds that count of 0.3
-LATE = [
-    (FETCH, 100, 100, True, 0.0015),
-    (FETCH, 9_000, 20_000, True, 0.046),
-    (FETCH, 200_000, 600_000, True, 0.3),
-    (FETCH, 100, 812, True, 0.0015),
-    (FETCH, 100, 813, True, 0.3),
-    (FETCH, 100, 100_000, False, 0.3),
-    (FETCH, 100, 100, False, 0.01 + 100 * 0.2e-6 + 100 * 1e-9),
-    (SHARE_FETCH, 100, 100, True, 0.3),
-]
-
-
-@pytest.mark.parametrize(("api_key", "size", "response_size", "names_all", "counted"), LATE)
-def test_a_fetch_without_records_costs_little_of_the_time_by_which_the_broker_is_late(
-    api_key: int, size: int, response_size: int, names_all: bool, counted: float
+@pytest.mark.parametrize(
+    ("api_key", "partitions", "counted"), [(FETCH, 1, 0.00111), (FETCH, 300, 0.034), (SHARE_FETCH, 300, 0.3)]
+)
+def test_the_number_of_partitions_limits_what_a_late_fetch_costs(
+    api_key: int, partitions: int, counted: float
 ) -> None:
+    """The rest is in test_fetch_time.py."""
     quota = quota_of(limits(algorithm=WINDOW))
-    charge(quota, 0.8, 0.0, api_key, 500, size=size, response_size=response_size, names_all=names_all)
+    charge(quota, 0.8, 0.0, api_key, 500, response_size=100, partitions=partitions)
     assert used(quota) == pytest.approx(counted * 100)
 
 
 def test_a_fetch_that_asks_for_no_wait_costs_its_time() -> None:
     quota = quota_of(limits(algorithm=WINDOW))
-    charge(quota, 0.3, 0.0, FETCH, 0, size=100, response_size=100, names_all=True)
+    charge(quota, 0.3, 0.0, FETCH, 0, size=100, response_size=100, partitions=1)
     assert used(quota) == pytest.approx(30)
 
 
