@@ -35,6 +35,8 @@ class QuotaEngine:
     def __init__(self, quotas: list[Quota]) -> None:
         self._quotas: Final = quotas
         self._known_writers: Final = KnownWriters()
+        self._forgets = 0
+        """The index of the quota that forget_idle() continues with."""
         self._exemptions = NO_EXEMPTIONS
         self.max_throttle_seconds = UNLIMITED
         """The longest throttle time that is announced. A longer wait is reviewed each time that it has
@@ -366,12 +368,19 @@ class QuotaEngine:
         """The quotas that have limits; read-only."""
         return self._active
 
-    def forget_idle(self, now: float) -> None:
-        """Drop the state that has not been used for an hour."""
-        for quota in self._quotas:
-            quota.forget_idle(now)
+    def forget_idle(self, now: float) -> bool:
+        """Drop some of the state that has not been used for an hour, of one quota at a time; return whether
+        that is not done.
+        """
+        at = self._forgets
+        if at < len(self._quotas):
+            if not self._quotas[at].forget_idle(now):
+                self._forgets = at + 1
+            return True
+        self._forgets = 0
         self.rejections.forget_idle(now)
         self._known_writers.forget(now)
+        return False
 
 
 def _quotas_of(by_api: list[list[Quota]], api_key: native) -> list[Quota]:

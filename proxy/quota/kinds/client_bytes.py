@@ -88,9 +88,8 @@ class ClientBytes(Quota):
     def live(self) -> list[Bucket]:
         return self._produced.live() + self._consumed.live()
 
-    def forget_idle(self, now: float) -> None:
-        self._produced.forget_idle(now)
-        self._consumed.forget_idle(now)
+    def forget_idle(self, now: float) -> bool:
+        return self._produced.forget_idle(now) or self._consumed.forget_idle(now)
 
 
 def _use(bucket: Bucket, size: int, who: Identity, now: float) -> Verdict:

@@ -81,8 +81,8 @@ class ConnectionCreation(Quota):
     def live(self) -> list[Bucket]:
         return self._made.live()
 
-    def forget_idle(self, now: float) -> None:
-        self._made.forget_idle(now)
+    def forget_idle(self, now: float) -> bool:
+        return self._made.forget_idle(now)
 
 
 def _least_rate(bucket: Bucket) -> float:

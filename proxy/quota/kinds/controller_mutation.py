@@ -114,8 +114,8 @@ class ControllerMutation(Quota):
     def live(self) -> list[Bucket]:
         return self._buckets.live()
 
-    def forget_idle(self, now: float) -> None:
-        self._buckets.forget_idle(now)
+    def forget_idle(self, now: float) -> bool:
+        return self._buckets.forget_idle(now)
 
 
 def _count_usage(bucket: Bucket, seconds: float, who: Identity | None, api_key: int) -> None:

@@ -126,8 +126,8 @@ class RequestPercentage(Quota):
     def live(self) -> list[Bucket]:
         return self._used.live()
 
-    def forget_idle(self, now: float) -> None:
-        self._used.forget_idle(now)
+    def forget_idle(self, now: float) -> bool:
+        return self._used.forget_idle(now)
 
 
 def _rule(limits: Limits) -> RateRule:

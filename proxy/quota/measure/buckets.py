@@ -27,8 +27,8 @@ names.
 """
 EXAMINED_AT_MOST: Final = 64
 """The buckets of which one is dropped for a new one: to examine all would make other connections wait."""
-FORGOTTEN_AT_MOST: Final = 2048
-"""The idle buckets that are dropped at a time, for the same reason."""
+FORGOTTEN_AT_MOST: Final = 512
+"""The idle buckets that are dropped at a time, in a millisecond, for the same reason."""
 _RESOLVED_AT_MOST: Final = 1 << 17
 """Number of cached look-ups. Each further one replaces the oldest."""
 RESOLVED_BYTES_AT_MOST: Final = 512
@@ -287,8 +287,10 @@ class Buckets:
         """Every bucket that has a limit now."""
         return [bucket for bucket in self._buckets.values() if bucket.limit != UNLIMITED]
 
-    def forget_idle(self, now: float) -> None:
-        """Drop buckets that have not been used for an hour, FORGOTTEN_AT_MOST at most."""
+    def forget_idle(self, now: float) -> bool:
+        """Drop buckets that have not been used for an hour, FORGOTTEN_AT_MOST at most; return whether there
+        may be more.
+        """
         oldest = self._oldest
         left = FORGOTTEN_AT_MOST
         while left > 0 and oldest and oldest[0].kept_until <= now - IDLE_SECONDS:
@@ -299,6 +301,7 @@ class Buckets:
             else:
                 bucket.kept_until = _kept_until(bucket, now)
                 heappush(oldest, bucket)
+        return left <= 0
 
     def _make_room(self, now: float) -> None:
         """Drop the least recently used bucket without a debt. A client whose debt is forgotten may send

@@ -233,7 +233,7 @@ class Replication(Quota):
     def begin_with(self, first_parts: FirstParts) -> None:
         self._shared.begin_with(self.node_id, first_parts)
 
-    def forget_idle(self, now: float) -> None:
+    def forget_idle(self, now: float) -> bool:
         replicas = self._shared.replicas
         for key in [key for key, replica in replicas.items() if now - replica.seen_at > FORGET_SECONDS]:
             replicas.pop(key).forgotten = True
@@ -242,6 +242,7 @@ class Replication(Quota):
             gone = self._take_back(who, now)
             if gone is not None:
                 gone.end()
+        return False
 
 
 NATIVE: Final = (

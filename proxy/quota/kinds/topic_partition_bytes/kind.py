@@ -114,6 +114,8 @@ class TopicPartitionBytes(Quota):
         self._consumed_by_source: Final = SourcedPartitions("consumer_byte_rate")
         self._advances: Final = AdvanceBuckets()
         self._lately: Final = ConsumedLately()
+        self._forgets_consumed = False
+        """Whether forget_idle() has done with the buckets of producers."""
         self.configure(limits, 0.0)
 
     def admit(self, request: RequestView, who: Identity, now: float) -> Verdict:
@@ -347,13 +349,18 @@ class TopicPartitionBytes(Quota):
         sourced = self._produced_by_source.live() + self._consumed_by_source.live()
         return self._produced.live() + self._consumed.live() + sourced
 
-    def forget_idle(self, now: float) -> None:
-        self._produced.forget_idle(now)
-        self._consumed.forget_idle(now)
+    def forget_idle(self, now: float) -> bool:
+        if not self._forgets_consumed:
+            self._forgets_consumed = not self._produced.forget_idle(now)
+            return True
+        if self._consumed.forget_idle(now):
+            return True
+        self._forgets_consumed = False
         self._produced_by_source.forget_idle(now)
         self._consumed_by_source.forget_idle(now)
         self._advances.forget_idle(now)
         self._lately.forget(now)
+        return False
 
 
 def _charged_size(item: Item) -> native:

@@ -15,6 +15,7 @@ from proxy.wire.fetch.rewrite import Watermarks
 from proxy.wire.views import RequestView, ResponseView
 from tests.support.quotas.buckets import bucket_states, live_buckets
 from tests.support.quotas.enforcement import enforcement
+from tests.support.quotas.forgetting import forget_idle
 
 WHO = Identity("u", "c", "127.0.0.1")
 RESPONSE = ResponseView(9, True, 50)
@@ -60,8 +61,9 @@ class Fixed(Quota):
     def live(self) -> list[Bucket]:
         return [self.bucket]
 
-    def forget_idle(self, now: float) -> None:
+    def forget_idle(self, now: float) -> bool:
         self.forgotten.append(now)
+        return False
 
 
 def request(api_key: int = 0) -> RequestView:
@@ -192,7 +194,7 @@ def test_all_quotas_are_configured_shown_and_swept() -> None:
     quotas = [Fixed((0,), "one"), Fixed((1,), "two")]
     engine = QuotaEngine([*quotas])
     engine.configure(SOME, 1.0)
-    engine.forget_idle(2.0)
+    assert forget_idle(engine, 2.0) == 3, "each quota, and what belongs to none, has a step"
     assert [quota.configured for quota in quotas] == [[SOME], [SOME]]
     assert [quota.forgotten for quota in quotas] == [[2.0], [2.0]]
     assert [state.quota for state in bucket_states(engine, 3.0)] == ["one", "two"]

@@ -30,6 +30,7 @@ from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.present import present
 from tests.support.quotas.buckets import live_by_node
 from tests.support.quotas.enforcement import enforcement
+from tests.support.quotas.forgetting import forget_idle
 from tests.support.sharing.members import one_of
 
 SOME = Limits({QuotaEntity(DEFAULT, None): {"q": 1.0}})
@@ -55,8 +56,9 @@ class Recording(Quota):
     def configure(self, limits: Limits, now: float) -> None:
         self.configured.append(limits)
 
-    def forget_idle(self, now: float) -> None:
+    def forget_idle(self, now: float) -> bool:
         self.forgotten.append(now)
+        return False
 
 
 def of_brokers(made: list[Recording]) -> list[Recording]:
@@ -95,7 +97,7 @@ def test_a_change_of_limits_reaches_brokers_old_and_new() -> None:
     more = Limits({})
     engines.configure(more, 1.0)
     engines.engine(2, 2.0)
-    engines.forget_idle(3.0)
+    assert forget_idle(engines, 3.0) == sum(len(quotas) + 1 for quotas in ([1], [1], [], []))
     assert [quota.configured for quota in of_brokers(made)] == [[SOME, more], [more]]
     assert [quota.forgotten for quota in of_brokers(made)] == [[3.0], [3.0]]
 

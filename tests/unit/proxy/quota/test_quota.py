@@ -82,6 +82,6 @@ def test_the_base_class_allows_everything() -> None:
     assert quota.connect("127.0.0.1", 0.0) is ALLOW
     assert quota.admit(request, who, 0.0) is ALLOW
     assert quota.charge(request, ResponseView(9, True, 50), who, 0.0) is ALLOW
-    quota.forget_idle(0.0)
+    assert not quota.forget_idle(0.0)
     assert quota.live() == []
     assert quota.active

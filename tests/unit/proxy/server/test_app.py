@@ -13,8 +13,11 @@ import pytest
 from aiohttp import ClientSession
 
 from proxy.demo.ports import free_port_range
+from proxy.quota.engines import QuotaEngines
+from proxy.quota.kinds.client_bytes import KIND as CLIENT_BYTES
+from proxy.quota.limits.limits import Limits
 from proxy.server import listeners
-from proxy.server.app import Proxy
+from proxy.server.app import Proxy, forget_idle
 from proxy.server.listener.ports.early_ports import EarlyPorts
 from proxy.wire.api_keys import METADATA
 from tests.support.messages.kio_messages import read_frame, request_frame, response_type
@@ -137,6 +140,29 @@ async def rejects(port: int) -> bool:
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     while not await condition():  # noqa: ASYNC110 (the condition is in pages that have to be fetched)
         await asyncio.sleep(POLL_SECONDS)
+
+
+async def test_connections_are_served_between_two_steps_of_forgetting() -> None:
+    engines = QuotaEngines([CLIENT_BYTES], Limits({}))
+    for node_id in range(4):
+        engines.engine(node_id, 0.0)
+    steps, turns = [0], [0]
+
+    class Counting:
+        def forget_idle(self, now: float) -> bool:
+            steps[0] += 1
+            return engines.forget_idle(now)
+
+    async def others() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(others())  # noqa: TID251
+    await forget_idle(Counting())
+    other.cancel()
+    assert steps[0] >= 8
+    assert turns[0] >= steps[0]
 
 
 async def test_clients_are_served_through_the_bootstrap_port_and_the_broker_s_own(tmp_path: Path) -> None:

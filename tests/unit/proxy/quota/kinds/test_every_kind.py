@@ -19,6 +19,7 @@ from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.views import RequestView, ResponseView
 from tests.support.quotas.buckets import bucket_states, live_buckets
 from tests.support.quotas.enforcement import EnforcementOptions, enforcement
+from tests.support.quotas.forgetting import forget_idle
 
 KINDS = load_kinds()
 WHO = Identity("u", "c", "127.0.0.1")
@@ -238,9 +239,9 @@ def test_showing_changes_nothing(kind: QuotaKind) -> None:
 def test_idle_state_is_dropped(kind: QuotaKind) -> None:
     quota = quota_of(kind, limits_of(kind))
     use(kind, quota, 2000)
-    quota.forget_idle(3599.0)
+    forget_idle(quota, 3599.0)
     assert quota.live()
-    quota.forget_idle(3600.0)
+    forget_idle(quota, 3600.0)
     assert quota.live() == []
     assert wait(use(kind, quota, 1, 3600.0)) == 0.0
     assert quota.live()

@@ -228,9 +228,9 @@ def test_idle_buckets_are_dropped_some_at_a_time() -> None:
     found = buckets(EACH_USER)
     for number in range(FORGOTTEN_AT_MOST + 5):
         found.find(who(str(number)), 0.0)
-    found.forget_idle(IDLE_SECONDS)
+    assert found.forget_idle(IDLE_SECONDS)
     assert len(found.live()) == 5
-    found.forget_idle(IDLE_SECONDS)
+    assert not found.forget_idle(IDLE_SECONDS)
     assert found.live() == []
 
 

@@ -4,7 +4,11 @@ import pytest
 
 from proxy.quota.identity import Identity
 from proxy.quota.kinds.topic_partition_bytes import buckets as partition_buckets
-from proxy.quota.kinds.topic_partition_bytes.buckets import LimitedPartition, PartitionBuckets
+from proxy.quota.kinds.topic_partition_bytes.buckets import (
+    EXAMINED_AT_MOST,
+    LimitedPartition,
+    PartitionBuckets,
+)
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT, THROTTLE
 from proxy.quota.limits.enforcement import OBSERVE, UNLIMITED
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, NO_RESOURCES, Resources
@@ -156,6 +160,29 @@ def test_idle_state_is_dropped() -> None:
     made.find("orders", 1, 10.0)
     made.forget_idle(3600.0)
     assert shown(made) == [("orders", 1, 1000.0)]
+
+
+def test_only_some_buckets_are_examined_at_a_time() -> None:
+    """Clients can name 100,000 partitions: to drop all of them took 25 ms."""
+    made = buckets()
+    for partition in range(2 * EXAMINED_AT_MOST + 5):
+        made.find("orders", partition, 0.0)
+    assert made.forget_idle(3600.0)
+    assert len(made.live()) == EXAMINED_AT_MOST + 5
+    made.find("orders", 2 * EXAMINED_AT_MOST + 4, 3600.0)
+    assert made.forget_idle(3600.0)
+    assert not made.forget_idle(3600.0)
+    assert shown(made) == [("orders", 2 * EXAMINED_AT_MOST + 4, 1000.0)]
+
+
+def test_a_bucket_that_is_dropped_before_it_is_examined() -> None:
+    made = buckets(ALL)
+    for partition in range(EXAMINED_AT_MOST + 1):
+        present(made.find("orders", partition, 0.0)).bucket.record(2000, 0.0)
+    assert made.forget_idle(3600.0)
+    made.give_back("orders", 0, 2000, 3600.0, WHO, False)
+    assert made.live() == []
+    assert not made.forget_idle(3600.0)
 
 
 def test_partitions_are_found_in_any_order_also_after_some_were_dropped() -> None:

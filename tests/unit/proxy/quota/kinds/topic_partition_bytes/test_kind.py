@@ -22,6 +22,7 @@ from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.present import present
 from tests.support.quotas.buckets import bucket_states
 from tests.support.quotas.enforcement import EnforcementOptions
+from tests.support.quotas.forgetting import forget_idle
 from tests.support.quotas.partition_quota import (
     IN,
     OUT,
@@ -108,7 +109,7 @@ def test_a_debt_is_remembered_until_it_is_paid() -> None:
     made = quota()
     charge(made, 200_000)
     assert not fetch(made, now=150.0).granted
-    made.forget_idle(151.0)
+    forget_idle(made, 151.0)
     assert not fetch(made, now=152.0).granted
     assert fetch(made, now=200.0).granted
 
@@ -203,9 +204,9 @@ def test_idle_state_is_dropped() -> None:
     made = quota()
     produce(made, 10)
     charge(made, 10)
-    made.forget_idle(3599.0)
+    forget_idle(made, 3599.0)
     assert len(made.live()) == 2
-    made.forget_idle(3600.0)
+    forget_idle(made, 3600.0)
     assert made.live() == []
 
 

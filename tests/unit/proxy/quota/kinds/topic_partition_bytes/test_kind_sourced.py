@@ -17,6 +17,7 @@ from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.cursor import NO_ID
 from proxy.wire.views import Item, RequestView, ResponseView
 from tests.support.quotas.enforcement import enforcement
+from tests.support.quotas.forgetting import forget_idle
 from tests.support.quotas.partition_quota import IN, OUT, WHO, charge, fetch, items, produce, quota, response
 from tests.support.sharing.members import a_quarter
 
@@ -190,5 +191,5 @@ def test_buckets_begin_with_their_part_and_are_dropped_when_idle() -> None:
     produce(made, 10)
     charge(made, 10)
     assert sorted(bucket.limit for bucket in made.live()) == [125.0, 250.0]
-    made.forget_idle(3600.0)
+    forget_idle(made, 3600.0)
     assert made.live() == []
