@@ -15,7 +15,7 @@ from mypy_extensions import mypyc_attr
 
 from proxy.wire.edit import Edit, i32, string, uvarint
 from proxy.wire.errors import Malformed
-from proxy.wire.reader import Reader
+from proxy.wire.reader import Reader, text
 from proxy.wire.views import ResponseView
 
 UNKNOWN_TAG: Final = 127
@@ -108,15 +108,52 @@ def rewrite_address(reader: Reader, view: ResponseView, addresses: Addresses) ->
     """
     node_id = reader.i32()
     start = reader.offset
-    host = reader.string(view.flexible)
+    host = reader.raw_string(view.flexible)
     port = reader.i32()
+    replacement = _replacement(node_id, host, port, view, addresses)
+    if replacement:
+        view.edits.append(Edit(start, reader.offset, replacement))
+
+
+@final
+class RewrittenBroker:
+    """A broker of a response that has many places with few brokers."""
+
+    __slots__ = ("host", "port", "replacement")
+
+    def __init__(self, host: bytes, port: int, replacement: bytes) -> None:
+        self.host: Final = host
+        self.port: Final = port
+        self.replacement: Final = replacement
+        """The proxy's host and port, as the response has them; empty if nothing is replaced."""
+
+
+def rewrite_repeated(
+    reader: Reader, view: ResponseView, addresses: Addresses, brokers: dict[int, RewrittenBroker]
+) -> None:
+    """Do as rewrite_address(), and look up a broker only if it is not in `brokers`, by node id."""
+    node_id = reader.i32()
+    start = reader.offset
+    host = reader.raw_string(view.flexible)
+    port = reader.i32()
+    broker = brokers.get(node_id)
+    if broker is None or broker.port != port or broker.host != host:
+        broker = RewrittenBroker(host, port, _replacement(node_id, host, port, view, addresses))
+        brokers[node_id] = broker
+    if broker.replacement:
+        view.edits.append(Edit(start, reader.offset, broker.replacement))
+
+
+def _replacement(node_id: int, host: bytes, port: int, view: ResponseView, addresses: Addresses) -> bytes:
+    """The bytes that replace a broker's host and port; empty for none."""
     if node_id < 0 or not host or not addresses.rewrites:
-        return
-    proxy = addresses.find(node_id, host, port)
+        return b""
+    name = text(host)
+    proxy = addresses.find(node_id, name, port)
     if proxy is None:
-        addresses.miss(BrokerAddress(node_id, host, port))
-        return
-    view.edits.append(Edit(start, reader.offset, string(proxy.host, view.flexible) + i32(proxy.port)))
+        addresses.miss(BrokerAddress(node_id, name, port))
+        return b""
+    return string(proxy.host, view.flexible) + i32(proxy.port)
 
 
 def _rewrite_endpoints(reader: Reader, view: ResponseView, addresses: Addresses) -> None:

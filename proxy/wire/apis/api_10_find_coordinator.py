@@ -6,7 +6,7 @@ v1 throttle_time_ms, first in the response, and error_message; v3 flexible; v4 a
 
 from typing import Final, final
 
-from proxy.wire.addresses import Addresses, rewrite_address
+from proxy.wire.addresses import Addresses, RewrittenBroker, rewrite_address, rewrite_repeated
 from proxy.wire.api_keys import FIND_COORDINATOR
 from proxy.wire.apis.api import Api
 from proxy.wire.errors import Malformed
@@ -16,8 +16,9 @@ from proxy.wire.views import RequestView, ResponseView
 MANY_FROM: Final = 4
 """The first version with several keys (KIP-699)."""
 MAX_KEYS: Final = 10_000
-"""The most keys of a request. A key takes a byte, and its coordinator half a microsecond: all coordinators of
-a response are read in one turn of the event loop.
+"""The most keys of a request. A key takes a byte, and its coordinator a quarter of a microsecond: all
+coordinators of a response are read in one turn of the event loop. Few brokers have many groups, so the
+address of each broker is looked up once.
 """
 
 
@@ -53,9 +54,10 @@ class FindCoordinator(Api):
         else:
             left = reader.count(True)
             view.cursor.room -= left
+            brokers: dict[int, RewrittenBroker] = {}
             while left > 0:
                 reader.skip_string(True)  # key
-                rewrite_address(reader, view, addresses)
+                rewrite_repeated(reader, view, addresses, brokers)
                 view.note_error(reader.i16())
                 reader.skip_string(True)  # error_message
                 reader.skip_tags()

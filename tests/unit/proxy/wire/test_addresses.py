@@ -8,11 +8,13 @@ from proxy.wire.addresses import (
     Address,
     Addresses,
     BrokerAddress,
+    RewrittenBroker,
     Unchanged,
     UnknownBrokers,
     rewrite_address,
     rewrite_endpoints_array,
     rewrite_endpoints_tag,
+    rewrite_repeated,
 )
 from proxy.wire.edit import apply, i32, string, uvarint
 from proxy.wire.errors import Malformed, Short
@@ -191,3 +193,69 @@ def test_when_the_length_is_sent_the_array_becomes_empty(nodes: int, host: str) 
     assert (reader.uvarint(), reader.uvarint()) == (1, UNKNOWN_TAG)
     size = reader.uvarint()
     assert changed[reader.offset :] == bytes(size)
+
+
+class Counting(Addresses):
+    """Counts the look-ups; only the nodes below 3 are known, at one address each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+
+    def find(self, node_id: int, host: str, port: int) -> Address | None:
+        self.asked.append(node_id)
+        known = node_id < 3 and (host, port) == (BROKER_HOST, 9092)
+        return Address(PROXY_HOST, PROXY_PORT + node_id) if known else None
+
+
+def repeated(places: list[bytes], addresses: Addresses, flexible: bool = True) -> bytes:
+    """What a sequence of addresses becomes."""
+    data = b"".join(places)
+    brokers: dict[int, RewrittenBroker] = {}
+    response = view(flexible)
+    reader = Reader([data])
+    for _ in places:
+        rewrite_repeated(reader, response, addresses, brokers)
+    assert reader.offset == len(data)
+    return b"".join(apply([data], response.edits))
+
+
+@pytest.mark.parametrize("flexible", [True, False])
+def test_a_broker_of_many_places_is_looked_up_once(flexible: bool) -> None:
+    counting = Counting()
+    nodes = [index % 3 for index in range(10_000)]
+    places = [address(node, BROKER_HOST, 9092, flexible) for node in nodes]
+    changed = repeated(places, counting, flexible)
+    assert changed == b"".join(address(node, PROXY_HOST, PROXY_PORT + node, flexible) for node in nodes)
+    assert counting.asked == [0, 1, 2]
+
+
+def test_places_without_a_node_among_many() -> None:
+    none = address(-1, "", -1)
+    places = [none, address(1, BROKER_HOST, 9092), none, none, address(1, BROKER_HOST, 9092)]
+    assert repeated(places, Counting()) == none + proxys(1) + none + none + proxys(1)
+
+
+def test_each_unknown_broker_is_named_once() -> None:
+    counting = Counting()
+    places = [address(node, "elsewhere", 9093) for node in (3, 3, 4, 3)]
+    assert repeated(places, counting) == b"".join(places)
+    with pytest.raises(UnknownBrokers) as caught:
+        counting.require()
+    assert [(broker.node_id, broker.host, broker.port) for broker in caught.value.brokers] == [
+        (3, "elsewhere", 9093),
+        (4, "elsewhere", 9093),
+    ]
+
+
+def test_a_broker_at_two_addresses_is_looked_up_at_each() -> None:
+    counting = Counting()
+    one, other = address(1, BROKER_HOST, 9092), address(1, BROKER_HOST, 9093)
+    assert repeated([one, other, one], counting) == proxys(1) + other + proxys(1)
+    with pytest.raises(UnknownBrokers):
+        counting.require()
+
+
+def test_many_places_between_brokers_stay() -> None:
+    places = [address(1, BROKER_HOST, 9092)] * 2
+    assert repeated(places, Unchanged()) == b"".join(places)
