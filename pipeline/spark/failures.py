@@ -27,6 +27,11 @@ _FILE: Final = re.compile(
 _CAUSED_BY: Final = re.compile(r"^\s*Caused by: (.*)$", re.MULTILINE)
 _PYTHON_ERROR: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit): .*$", re.MULTILINE)
 _JAVA_CLASS: Final = re.compile(r"^(?:[a-z_]\w*\.)+\w+:\s*")
+_WORKER_ENDED: Final = re.compile(
+    r"Python worker exited unexpectedly"
+    # Java waited for a number from it.
+    r"|EOFException[^\n]*\n\s*at [^\n]*DataInputStream[^\n]*\n\s*at org\.apache\.spark\.api\.python\."
+)
 _ADVICE: Final = (
     (
         r"No FileSystem for scheme|FileSystem not found|UnsupportedFileSystem",
@@ -99,6 +104,11 @@ def explain(error: BaseException) -> PipelineError:
         return PipelineError(
             "Spark's process has ended; if the system has killed it because memory ran out, lower --conf "
             f"spark.driver.memory=..., or divide the events with --from and --to; {log}"
+        )
+    if _WORKER_ENDED.search(text):
+        return PipelineError(
+            "a Python worker of Spark has ended; if the system has killed it because memory ran out, use "
+            f"fewer workers, such as --master local[1], or divide the events with --from and --to; {log}"
         )
     advice = next((advice for sign, advice in _ADVICE if re.search(sign, text)), "")
     return PipelineError(

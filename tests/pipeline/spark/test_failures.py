@@ -32,6 +32,8 @@ ValueError: cannot convert float NaN to integer
 \tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:581)
 """
 
+WAITED = "java.io.EOFException\n\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)\n"
+
 
 def lines_of(result: Result) -> list[str]:
     """What the command says about the failure."""
@@ -76,6 +78,23 @@ def test_a_known_cause_has_advice(text: str, advice: str) -> None:
     error = explain(PySparkException(text))
     assert type(error) is PipelineError
     assert advice in str(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Job aborted: {WAITED}\tat org.apache.spark.api.python.PythonWorkerFactory.create(x.scala:1)\n",
+        f"Job aborted: Python worker exited unexpectedly (crashed)\n\tat x.y\nCaused by: {WAITED}\tat x.y\n",
+    ],
+)
+def test_a_python_worker_that_was_killed(text: str) -> None:
+    """As Spark says it before and after the worker has got its task."""
+    error = explain(PySparkException(text))
+    assert type(error) is PipelineError
+    assert "Python worker" in str(error)
+    assert "memory" in str(error)
+    other = explain(PySparkException(f"{WAITED}\tat org.apache.hadoop.Reader.read(Reader.java:1)"))
+    assert "Python worker" not in str(other)
 
 
 def test_a_jvm_that_is_gone() -> None:
