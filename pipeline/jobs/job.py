@@ -158,15 +158,18 @@ class Job:
     def with_period(self, name: str, table: DataFrame) -> Iterator[DataFrame]:
         """Yield the table of events() with the columns of the period.
 
-        If the window lacks an end, the end comes from the events. It is known only after all events have been
-        read. The rows of the first table, which are few, are therefore written to a temporary folder first.
+        If the window lacks an end, the end comes from the events. Unless the statistics of files tell it, it
+        is known only after all events have been read. The rows of the first table, which are few, are
+        therefore written to a temporary folder first.
         """
         rows = FilePath(self.spark, table_folder(self.options.out, name)).beside("rows")
         # A run that was killed has left them.
         rows.delete()
-        window = self.options.window if self._known_period is None else self._known_period
-        if self._known_period is not None or (window.start_ms is not None and window.end_ms is not None):
-            yield with_period(table, window)
+        known = self._known_period
+        if known is None and self._events is not None:
+            known = self._events.known_period()
+        if known is not None:
+            yield with_period(table, known)
             return
         try:
             table.write.mode("overwrite").parquet(str(rows))

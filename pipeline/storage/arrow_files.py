@@ -6,7 +6,8 @@ types than those of events.
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,9 @@ from pipeline.schema import EVENT, names
 from pipeline.storage.filesystem import literal
 from pipeline.storage.local_files import list_files
 from pipeline.storage.sources import Source, layout, near_dates, shown_files
+from pipeline.transforms.arrays.valid import Range, all_are_events
 from pipeline.transforms.duplicates import ORDER, place_in_files
+from pipeline.transforms.events import latest_ms
 from pipeline.window import Window
 
 _LOCAL: Final = re.compile("file:/+")
@@ -59,6 +62,8 @@ class Piece:
     """Rows that are read together: fewer if texts are long."""
     starts: tuple[int, int] | None
     """The lowest and the highest interval_start_ms; None if the file has no statistics of it."""
+    length_ms: int | None
+    """The interval_ms of all rows; None if the statistics do not tell it, or that all rows are events."""
     footer: int
     """What identifies the file's content: see _checksum()."""
 
@@ -74,9 +79,9 @@ def pieces(spark: SparkSession, source: Source, window: Window) -> list[Piece] |
         files = _listed_by_spark(spark, source, window)
     if files is None or len(files) > _MOST_FILES:
         return None
-    found = []
+    found, latest = [], latest_ms()
     for file, place in files:
-        some = _pieces_of(file, place)
+        some = _pieces_of(file, place, latest)
         if some is None:
             return None
         found += some
@@ -106,10 +111,10 @@ def leave_little_to_java(place: str) -> bool:
         size = sum(file.stat().st_size for file in shown)
     except OSError:
         return False
-    return bool(shown) and size <= _FEW_BYTES and _pieces_of(str(shown[0]), 0) is not None
+    return bool(shown) and size <= _FEW_BYTES and _pieces_of(str(shown[0]), 0, 0) is not None
 
 
-def _pieces_of(file: str, place: int) -> list[Piece] | None:
+def _pieces_of(file: str, place: int, latest: int) -> list[Piece] | None:
     """Return the pieces of a file; None if its columns are not those of events, or it cannot be read."""
     try:
         with pa.OSFile(file) as opened:
@@ -122,7 +127,7 @@ def _pieces_of(file: str, place: int) -> list[Piece] | None:
         places = schema.get_all_field_indices(field.name)
         if len(places) != 1 or not _fits(schema.field(places[0]).type, field.dataType):
             return None
-    start = next(at for at in range(len(footer.schema)) if footer.schema.column(at).path == _START)
+    paths = {footer.schema.column(at).path: at for at in range(len(footer.schema))}
     found, groups, first, count, size = [], [], 0, 0, 0
     for group in range(footer.num_row_groups):
         groups.append(group)
@@ -130,8 +135,9 @@ def _pieces_of(file: str, place: int) -> list[Piece] | None:
         size += footer.row_group(group).total_byte_size
         if count >= _ROWS or group + 1 == footer.num_row_groups:
             together = max(1, min(_ROWS, _BYTES * count // max(size, 1)))
-            starts = _range([footer.row_group(each).column(start).statistics for each in groups])
-            found.append(Piece(file, place, first, groups, count, together, starts, content))
+            ranges = [_ranges(footer.row_group(each), paths) for each in groups]
+            known = (_starts(ranges), _length(ranges, latest))
+            found.append(Piece(file, place, first, groups, count, together, *known, content))
             first, groups, count, size = first + count, [], 0, 0
     return found
 
@@ -144,11 +150,59 @@ def _checksum(file: Any, size: int) -> int:
     return found
 
 
-def _range(statistics: Sequence[Any]) -> tuple[int, int] | None:
-    """The lowest and the highest value of a column in row groups; None if one has no statistics."""
-    if not all(each is not None and each.has_min_max for each in statistics):
+def _ranges(group: Any, paths: Mapping[str, int]) -> dict[str, Range]:
+    """Return what the statistics of a row group tell of the columns of events."""
+    found = {}
+    for name in names(EVENT):
+        known = group.column(paths[name]).statistics
+        low = high = nulls = values = None
+        if known is not None:
+            with suppress(UnicodeDecodeError):
+                low, high = (known.min, known.max) if known.has_min_max else (None, None)
+            nulls = known.null_count if known.has_null_count else None
+            values = None if nulls is None else group.num_rows - nulls
+        found[name] = Range(low, high, nulls, values)
+    return found
+
+
+def _starts(groups: Sequence[Mapping[str, Range]]) -> tuple[int, int] | None:
+    """The lowest and the highest interval_start_ms in row groups; None if one has no statistics."""
+    found = [ranges[_START] for ranges in groups]
+    if any(each.low is None for each in found):
         return None
-    return min(each.min for each in statistics), max(each.max for each in statistics)
+    return min(each.low for each in found), max(each.high for each in found)
+
+
+def _length(groups: Sequence[Mapping[str, Range]], latest_ms: int) -> int | None:
+    """The length of every interval in row groups of which each row is an event, if the statistics tell it."""
+    lengths = {end for ranges in groups for end in ranges["interval_ms"][:2]}
+    if len(lengths) != 1 or not all(all_are_events(ranges, latest_ms) for ranges in groups):
+        return None
+    found: int | None = lengths.pop()
+    return found
+
+
+def period_of(found: Sequence[Piece], window: Window) -> Window | None:
+    """Return the window; an end that it lacks is that of the events in the pieces, null if there are none.
+
+    None if the statistics do not tell it.
+    """
+    start, end = window.start_ms, window.end_ms
+    if start is not None and end is not None:
+        return window
+    starts, ends = [], []
+    for piece in found:
+        if piece.starts is None or piece.length_ms is None:
+            return None
+        first, last = piece.starts
+        # The window lacks an end, so that this event is in it.
+        if start is None or last >= start:
+            ends.append(last + piece.length_ms)
+        if end is None or first < end:
+            starts.append(first)
+    return Window(
+        min(starts, default=None) if start is None else start, max(ends, default=None) if end is None else end
+    )
 
 
 def _fits(kind: Any, wanted: DataType) -> bool:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
 from pipeline.schema import EVENT, names
-from pipeline.storage.arrow_files import Piece, pieces
+from pipeline.storage.arrow_files import Piece, period_of, pieces
 from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.locks import locked
 from pipeline.storage.observed import Observed
@@ -176,6 +176,8 @@ class Events:
         self._sources: Final = [source] if late is None or not with_late else [source, late]
         self._window: Final = window
         self._late: Final = None if late is None else _late_counts(spark, late, window, with_late=with_late)
+        self._known_period: Window | None = None
+        """The period of the result of sums(), if the statistics of files tell it."""
         self._seen: Observed | None = None
         self._doubted: Observed | None = None
         """Counts the contradicted events, or rows with one, in the result of events() or sums()."""
@@ -196,7 +198,7 @@ class Events:
         """Return each event of the window once, without those that the table `known` has. The first action on
         the result also counts what is read.
         """
-        self._some, self._known = all_events, known
+        self._some, self._known, self._known_period = all_events, known, None
         self._seen = self._observed()
         unique = deduplicate(self._selected(self._seen.table), known)
         self._doubted = Observed(unique, contradicted=F.count_if(CONTRADICTED))
@@ -210,6 +212,7 @@ class Events:
         """
         self._some, self._known = some, None
         found = self.pieces()
+        self._known_period = period_of(found, self._window) if found else None
         if found:
             table = summed_files(self._spark, found, summing, self._window)
         else:
@@ -244,15 +247,21 @@ class Events:
         first, end = span(self._window)
         return Observed(self._checked, read=F.count(F.lit(1)), bad=F.count("reason"), first=first, end=end)
 
-    def period(self) -> Window:
-        """Return the window; an end that it lacks is that of the events. Call it after an action on events(),
-        unless the window has both ends.
-        """
-        start, end = self._window.start_ms, self._window.end_ms
-        if start is not None and end is not None:
+    def known_period(self) -> Window | None:
+        """Return what period() does, if it is known before the action."""
+        if self._window.start_ms is not None and self._window.end_ms is not None:
             return self._window
+        return self._known_period
+
+    def period(self) -> Window:
+        """Return the window; an end that it lacks is that of the events. Call it after an action on events()
+        or sums(), unless known_period() knows it.
+        """
+        known = self.known_period()
+        if known is not None:
+            return known
         assert self._seen is not None
-        seen = self._seen.get()
+        seen, start, end = self._seen.get(), self._window.start_ms, self._window.end_ms
         return Window(seen["first"] if start is None else start, seen["end"] if end is None else end)
 
     def begin_ms(self) -> int | None:

@@ -2,9 +2,11 @@
 
 import io
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from click.testing import Result
 from pyspark import StorageLevel
@@ -13,7 +15,9 @@ from rich.console import Console
 
 from pipeline.errors import InputError
 from pipeline.jobs.job import Job, Options
+from pipeline.transforms import tenants
 from pipeline.window import Window, make_window
+from tests.support.messages.event_tables import as_table
 from tests.support.messages.usage_events import counts, make_event, write_lines
 from tests.support.tables import read_rows
 
@@ -103,3 +107,16 @@ def test_another_jobs_quarantine_is_that_runs(run_job: RunJob, tmp_path: Path) -
     assert quarantined(good, "lake", "throttle") == ["first"]
     assert quarantined(second, "lake", "throttle") == ["first", "second"]
     assert quarantined(first, "lake", "ingest") == ["first", "second"]
+
+
+def test_the_rows_are_written_once_if_the_period_is_known(spark: SparkSession, tmp_path: Path) -> None:
+    """Statistics of Parquet files tell it, but not that of lines."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(as_table([make_event()]), tmp_path / "in/x.parquet")
+    lines = write_lines(tmp_path / "events.jsonl", [make_event()])
+    for source, is_known in ((tmp_path / "in", True), (lines, False)):
+        with job_of(source, tmp_path / "out") as job:
+            with job.with_period("chargeback", job.sums(tenants.SUMS)) as rows:
+                assert (tmp_path / "out/.chargeback.rows").exists() != is_known
+                (row,) = rows.collect()
+            assert (row.user, row["to"] - row["from"]) == ("alice", timedelta(seconds=10))

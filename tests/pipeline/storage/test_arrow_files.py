@@ -12,14 +12,14 @@ from click.testing import Result
 from pyspark.sql import SparkSession
 
 from pipeline.storage import arrow_files, summed_files, tables
-from pipeline.storage.arrow_files import leave_little_to_java, pieces
+from pipeline.storage.arrow_files import leave_little_to_java, period_of, pieces
 from pipeline.storage.formats import PARQUET
 from pipeline.storage.sources import Source
 from pipeline.storage.tables import Events, Quality, all_events
 from pipeline.transforms import hours, tenants, throttle
 from pipeline.window import Window
 from tests.support.messages.event_tables import as_table, random_events
-from tests.support.messages.usage_events import START_MS, make_event
+from tests.support.messages.usage_events import HOUR_MS, START_MS, make_event
 from tests.support.tables import read_rows
 
 RunJob = Callable[..., Result]
@@ -164,3 +164,48 @@ def test_fewer_rows_are_read_together_if_texts_are_long(spark: SparkSession, tmp
     together = {Path(piece.file).stem: piece.together for piece in found}
     assert together["short"] == 500_000
     assert 1_000 < together["long"] < 1_200
+
+
+WINDOWS = [
+    Window(start, end)
+    for start in (None, START_MS - 1, START_MS + 1, START_MS + HOUR_MS, START_MS + 2 * HOUR_MS)
+    for end in (None, START_MS, START_MS + 1, START_MS + 2 * HOUR_MS)
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_statistics_tell_the_period(spark: SparkSession, tmp_path: Path, window: Window) -> None:
+    """The one that the events have, without an action."""
+    write(tmp_path / "in", [make_event(at=at) for at in (0, 20_000, HOUR_MS)], row_group_size=1)
+    write(tmp_path / "in", [make_event(at=HOUR_MS - 1, interval_ms=60_000)], "longer")
+    source = Events(spark, Source(PARQUET, str(tmp_path / "in")), window)
+    table = source.sums(tenants.SUMS)
+    known = source.known_period()
+    assert known is not None
+    assert known == source.period()
+    table.collect()
+    seen = source._seen.get() if source._seen else {}
+    start, end = window.start_ms, window.end_ms
+    assert known == Window(seen["first"] if start is None else start, seen["end"] if end is None else end)
+
+
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        ({"interval_ms": 9_999}, {}),
+        ({"requests": -1}, {}),
+        ({"api": ""}, {}),
+        ({"user": None}, {}),
+        ({}, {"write_statistics": False}),
+    ],
+)
+def test_the_period_is_unknown_without_proof(
+    spark: SparkSession, tmp_path: Path, more: dict[str, Any], options: dict[str, Any]
+) -> None:
+    write(tmp_path / "in", [make_event()])
+    write(tmp_path / "in", [make_event(), make_event(**more)], "more", **options)
+    found = pieces(spark, Source(PARQUET, str(tmp_path / "in")), Window())
+    assert found is not None
+    assert period_of(found, Window()) is None
+    assert period_of(found, Window(1, 2)) == Window(1, 2)
+    assert period_of(found[:0], Window(1, None)) == Window(1, None)

@@ -29,7 +29,7 @@ FIRST = START_MS // HOUR_MS
 def piece(rows: int, first: float = 0, last: float = 0, name: str = "x") -> Piece:
     """A piece with events from one hour to another."""
     starts = (START_MS + round(first * HOUR_MS), START_MS + round(last * HOUR_MS))
-    return Piece(name, 0, 0, [0], rows, 500_000, starts, 0)
+    return Piece(name, 0, 0, [0], rows, 500_000, starts, 10_000, 0)
 
 
 def divided(found: Sequence[Piece], least: int = 2) -> list[tuple[int, int, list[tuple[str, bool]]]]:
