@@ -7,7 +7,7 @@ types than those of events.
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +35,8 @@ _ROWS: Final = 500_000
 """Rows that are read together."""
 _BYTES: Final = 128 << 20
 """Their size in the file, not compressed."""
+_MOST_TOGETHER: Final = 4
+"""How many times as many rows may be read together of one column."""
 _FEW_BYTES: Final = 1 << 30
 """Of files, with about 100 million events."""
 _MOST_FILES: Final = 10_000
@@ -215,20 +217,48 @@ def _fits(kind: Any, wanted: DataType) -> bool:
     return bool(pa.types.is_string(texts) or pa.types.is_large_string(texts))
 
 
-def read_tables(piece: Piece) -> Iterator[Any]:
-    """Yield tables of the rows with ORDER. Raises OSError, with the file's name, if it cannot be read."""
-    first = piece.place + piece.first
+@contextmanager
+def _opened(piece: Piece) -> Iterator[Any]:
+    """Open the file. Raises OSError, with its name, if it cannot be read, or is not what it was."""
     try:
         # Spark writes checksums of pages.
         options = {"read_dictionary": _TEXTS, "page_checksum_verification": True}
         with pa.OSFile(piece.file) as opened, pq.ParquetFile(opened, **options) as file:
             if _checksum(opened, file.metadata.serialized_size) != piece.footer:
                 raise OSError("another program has replaced the file since the job began")
-            read = file.iter_batches(piece.together, piece.groups, names(EVENT), use_threads=False)
-            for batch in read:
-                table = pa.Table.from_batches([batch])
-                order = pa.array(np.arange(first, first + len(table)))
-                yield table.append_column(ORDER, order)
-                first += len(table)
+            yield file
     except (OSError, pa.ArrowException) as error:
         raise OSError(f"{error} in file {Path(piece.file)}") from error
+
+
+def read_tables(piece: Piece) -> Iterator[Any]:
+    """Yield tables of the rows with ORDER. Raises OSError as _opened() does."""
+    first = piece.place + piece.first
+    with _opened(piece) as file:
+        for batch in file.iter_batches(piece.together, piece.groups, names(EVENT), use_threads=False):
+            table = pa.Table.from_batches([batch])
+            order = pa.array(np.arange(first, first + len(table)))
+            yield table.append_column(ORDER, order)
+            first += len(table)
+
+
+def read_positive(piece: Piece, columns: Sequence[str]) -> Any:
+    """Return a table, with ORDER, of the rows in which one of these columns is above 0.
+
+    None if read_tables() takes less memory. Raises OSError as _opened() does.
+    """
+    if piece.rows > _MOST_TOGETHER * piece.together:
+        return None
+    with _opened(piece) as file:
+
+        def column(name: str) -> Any:
+            return file.read_row_groups(piece.groups, [name], use_threads=False).column(name)
+
+        rows = np.flatnonzero(np.logical_or.reduce([column(name).to_numpy() > 0 for name in columns]))
+        if len(rows) > piece.together:
+            return None
+        taken = {
+            name: column(name).unify_dictionaries().take(pa.array(rows)) if len(rows) else []
+            for name in names(EVENT)
+        }
+    return pa.table({**taken, ORDER: pa.array(rows + piece.place + piece.first)})

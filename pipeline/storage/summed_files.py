@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.storage.arrow_files import Piece, read_tables
+from pipeline.storage.arrow_files import Piece, read_positive, read_tables
 from pipeline.transforms.arrays.parcels import PARCEL, Packing, pack
 from pipeline.transforms.arrays.rows import Rows
 from pipeline.transforms.arrays.summing import Summing, packing, summed_parcels, sums_of
@@ -151,16 +151,38 @@ def _swept(
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             sweep = Sweep(packing, slices[number].periods)
-            yield from sums_of(_complete(slices[number], sweep, packing.period_ms), sweep.counted, summing)
+            yield from sums_of(_complete(slices[number], sweep, packing, summing), sweep.counted, summing)
 
 
-def _complete(some: Slice, sweep: Sweep, period_ms: int) -> Iterator[Rows]:
+def _complete(some: Slice, sweep: Sweep, packing: Packing, summing: Summing) -> Iterator[Rows]:
     """Yield the events of whole periods."""
     for each in some.pieces:
-        yield from sweep.complete(_periods(each, period_ms).start)
-        for table in read_tables(each.piece):
-            try:
-                sweep.add(table, each.starts, is_counted=each.is_counted)
-            except ValueError as error:
-                raise OSError(f"{error} in file {each.piece.file}") from error
+        yield from sweep.complete(_periods(each, packing.period_ms).start)
+        if not _skimmed(each, sweep, packing.window, summing.positive):
+            for table in read_tables(each.piece):
+                _add(each, table, sweep, is_counted=each.is_counted)
     yield from sweep.complete(None)
+
+
+def _skimmed(each: Spanned, sweep: Sweep, window: Window, positive: Sequence[str]) -> bool:
+    """Read only the rows that are wanted, if the statistics prove that all are events of the window."""
+    length, (first, last) = each.piece.length_ms, each.starts
+    start, end = window.start_ms, window.end_ms
+    is_within = (start is None or first >= start) and (end is None or last < end)
+    if not positive or length is None or not is_within:
+        return False
+    table = read_positive(each.piece, positive)
+    if table is None:
+        return False
+    if each.is_counted:
+        sweep.count(each.piece.rows, each.starts, length)
+    if len(table):
+        _add(each, table, sweep, is_counted=False)
+    return True
+
+
+def _add(each: Spanned, table: Any, sweep: Sweep, *, is_counted: bool) -> None:
+    try:
+        sweep.add(table, each.starts, is_counted=is_counted)
+    except ValueError as error:
+        raise OSError(f"{error} in file {each.piece.file}") from error

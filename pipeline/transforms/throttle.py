@@ -70,5 +70,6 @@ SUMS: Final = Summing(
     _sums,
     (*BOUND, _QUOTA),
     are_wanted=_are_bound,
+    positive=BOUND,
 )
 """How the sums by hour are computed: one row for each key in each part of the events."""

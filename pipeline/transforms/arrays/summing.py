@@ -45,6 +45,8 @@ class Summing:
     """The columns of events that `sums` needs, beside those that tell events apart."""
     are_wanted: Callable[[Rows], NDArray[Any]] | None = None
     """Tells which events count; the same for an event and its duplicates. None: all."""
+    positive: Sequence[str] = ()
+    """The columns of which one is above 0 in each wanted event; none if there are no such columns."""
     period_ms: int = HOUR_MS
 
     @property

@@ -61,6 +61,10 @@ class Sweep:
             kept = {name: narrow(numbers[name][mine]) for name in _COLUMNS}
             self._waiting.append(pa.Table.from_batches([trimmed(kept, rows.texts)]))
 
+    def count(self, rows: int, starts: tuple[int, int], length_ms: int) -> None:
+        """Count rows that are events of the window, without a look at them."""
+        self.counted.add(([rows], [0], [starts[0]], [starts[1] + length_ms]))
+
     def complete(self, before: int | None) -> Iterator[Rows]:
         """Yield the events of the periods before this one, or all, and forget them.
 

@@ -2,24 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline.schema import names
 from pipeline.spark.failures import FAILURES
-from pipeline.storage import summed_files
+from pipeline.storage import arrow_files, summed_files
 from pipeline.storage.arrow_files import Piece, pieces
 from pipeline.storage.formats import PARQUET
 from pipeline.storage.sources import Source
 from pipeline.storage.summed_files import slices_of, tasks_of
-from pipeline.transforms import tenants
+from pipeline.transforms import tenants, throttle
+from pipeline.transforms.arrays.parcels import COUNTED, Counted, Packing
+from pipeline.transforms.arrays.summing import Summing
+from pipeline.transforms.arrays.valid import are_events
+from pipeline.transforms.duplicates import ORDER
 from pipeline.transforms.events import EARLIEST_START_MS
-from pipeline.window import ALWAYS
-from tests.support.messages.event_tables import as_table
+from pipeline.window import ALWAYS, Window
+from tests.support.messages.event_tables import as_table, random_events
 from tests.support.messages.usage_events import HOUR_MS, START_MS, make_event
 
 LATEST = START_MS + 1000 * HOUR_MS
@@ -118,3 +125,71 @@ def test_wrong_statistics_are_an_error(spark: SparkSession, tmp_path: Path) -> N
     wrong = replace(right, starts=(START_MS, START_MS + HOUR_MS - 1))
     with pytest.raises(FAILURES, match=r"statistics of interval_start_ms are wrong in file .*x\.parquet"):
         summed_files.summed_files(spark, [wrong], tenants.SUMS, ALWAYS).collect()
+
+
+def swept(folder: Path, summing: Summing, window: Window, tasks: int) -> tuple[list[str], list[int | None]]:
+    """The rows that tasks make of the files in a folder, and what they count."""
+    found = [
+        piece
+        for place, file in enumerate(sorted(folder.glob("*.parquet")))
+        for piece in arrow_files._pieces_of(str(file), place << 40, LATEST) or []
+    ]
+    how = Packing(
+        summing.counts, window, 1, partial(are_events, latest_ms=LATEST), are_wanted=summing.are_wanted
+    )
+    slices = slices_of(found, tasks, HOUR_MS, LATEST)
+    assert slices is not None
+    numbers = [pa.record_batch({"id": [number]}) for number in range(len(slices))]
+    rows = [row for each in summed_files._swept(numbers, slices, how, summing) for row in each.to_pylist()]
+    counted = Counted()
+    for row in rows:
+        counted.add([row.pop(name)] for name in names(COUNTED))
+    return sorted(str(row) for row in rows if row["cluster"] is not None), list(counted.values.values())
+
+
+WINDOWS = [
+    ALWAYS,
+    Window(START_MS, START_MS + 9 * HOUR_MS),
+    Window(START_MS + HOUR_MS // 2, None),
+    Window(None, START_MS + HOUR_MS // 2),
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_not_wanted_are_not_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, window: Window, seed: int
+) -> None:
+    """If the statistics prove that they are events of the window; the sums and the counts are the same."""
+    events = [{**event, "interval_ms": 10_000} for event in random_events(Random(seed), 200)]
+    events += [{**event, "bytes_in": event["bytes_in"] + 1} for event in events[::3]]
+    for number in range(4):
+        pq.write_table(as_table(events[number::4]), tmp_path / f"{number}.parquet")
+    calm = [make_event(at=at) for at in (0, HOUR_MS)]
+    pq.write_table(as_table(calm), tmp_path / "calm.parquet")
+    whole = swept(tmp_path, replace(throttle.SUMS, positive=()), window, 2)
+    assert len(whole[0]) > 3
+    assert any("'contradicted': True" in row for row in whole[0])
+    if window in WINDOWS[:2]:
+        monkeypatch.setattr(summed_files, "read_tables", None)
+    assert swept(tmp_path, throttle.SUMS, window, 2) == whole
+
+
+def test_rows_are_checked_without_proof(tmp_path: Path) -> None:
+    """A bad one is counted, also where nothing is wanted."""
+    pq.write_table(as_table([make_event(), make_event(requests=-1)]), tmp_path / "x.parquet")
+    assert swept(tmp_path, throttle.SUMS, ALWAYS, 2) == ([], [2, 1, START_MS, START_MS + 10_000])
+
+
+def test_many_wanted_rows_are_read_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    events = [make_event(at=at, throttle_ms=at % 3) for at in range(9)]
+    pq.write_table(as_table(events), tmp_path / "x.parquet", row_group_size=4)
+    (one,) = arrow_files._pieces_of(str(tmp_path / "x.parquet"), 1 << 40, LATEST) or []
+    found = arrow_files.read_positive(one, throttle.BOUND)
+    wanted = [number for number, event in enumerate(events) if event["throttle_ms"]]
+    assert found.column(ORDER).to_pylist() == [(1 << 40) + number for number in wanted]
+    assert found.drop_columns([ORDER]).to_pylist() == [events[number] for number in wanted]
+    assert arrow_files.read_positive(replace(one, together=5), throttle.BOUND) is None
+    assert arrow_files.read_positive(replace(one, together=6), throttle.BOUND) is not None
+    assert arrow_files.read_positive(replace(one, together=2), throttle.BOUND) is None
+    assert len(arrow_files.read_positive(one, ["rejected_bytes"])) == 0
