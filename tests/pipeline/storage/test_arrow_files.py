@@ -24,11 +24,12 @@ from tests.support.tables import read_rows
 
 RunJob = Callable[..., Result]
 SUMMED = [
-    (hours.SUMS[hours.HOUR], all_events),
-    (hours.SUMS[hours.DAY], all_events),
-    (tenants.SUMS, all_events),
-    (throttle.SUMS, throttle.bound),
+    (hours.SUMS[hours.HOUR], all_events, all_events),
+    (hours.SUMS[hours.DAY], all_events, all_events),
+    (tenants.SUMS, all_events, tenants.added),
+    (throttle.SUMS, throttle.bound, throttle.added),
 ]
+"""What is summed, of which events, and how the sums of the tasks are added up."""
 NAMES = ("a", "b c", "d%20e", "f#g", "h+i", "j[k]")
 
 
@@ -56,7 +57,8 @@ def test_a_table_is_that_of_sparks_reader(
             monkeypatch.setattr(tables, "pieces", lambda *_: None)
         source = Events(spark, Source(PARQUET, str(tmp_path / "in")), window)
         assert bool(source.pieces()) == (reader != "spark")
-        table = source.sums(*summing)
+        sums, some, added = summing
+        table = added(source.sums(sums, some))
         rows = sorted(str(row) for row in table.collect())
         quality = source.quarantine(str(tmp_path / reader))
         assert quality.read == len(events)
