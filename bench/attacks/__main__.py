@@ -64,6 +64,7 @@ def measure(
     broker: int,
     seconds: float,
     rounds: int,
+    nice: int,
     turns: LoopTurns | None,
 ) -> Measured:
     """Alternate calm phases with an attack; `broker` is the port of the broker itself."""
@@ -83,7 +84,7 @@ def measure(
         phase(WARM_UP_SECONDS)
         for _ in range(rounds):
             phase(seconds, calm)
-            with attacking(name, target) as done:
+            with attacking(name, target, nice) as done:
                 phase(WARM_UP_SECONDS)
                 phase(seconds, attacked)
                 responses += done.responses.value
@@ -203,6 +204,13 @@ def main() -> None:
         metavar="PERCENT",
         help="quota of each attacker, in percent of a thread; with --native also at Kafka; default: none",
     )
+    parser.add_argument(
+        "--nice",
+        type=int,
+        default=0,
+        help="nice value of the attacker; with 19, it takes little CPU time from the others, like a client on"
+        " another machine (default: %(default)s)",
+    )
     parser.add_argument("--turns", action="store_true", help="measure the turns of the proxy's event loop")
     parser.add_argument("--all-kinds", action="store_true", help="add quotas of topics, and usage events")
     parser.add_argument(
@@ -230,6 +238,7 @@ def main() -> None:
                 broker=broker.port,
                 seconds=options.seconds,
                 rounds=options.rounds,
+                nice=options.nice,
                 turns=turns,
             )
             figures.append(found)

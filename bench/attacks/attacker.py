@@ -2,6 +2,7 @@
 
 import asyncio
 import multiprocessing
+import os
 import ssl
 import time
 from collections.abc import Iterator
@@ -121,8 +122,9 @@ async def _send_on_one(target: Target, flood: Flood, done: Done) -> None:
         writer.transport.abort()
 
 
-def attack(name: str, target: Target, done: Done) -> None:
+def attack(name: str, target: Target, done: Done, nice: int = 0) -> None:
     """Run an attack until killed."""
+    os.nice(nice)
     made = ATTACKS[name](target)
     flood = replace(made, requests=[frames.sent_by(each, client_id(name)) for each in made.requests])
 
@@ -133,15 +135,15 @@ def attack(name: str, target: Target, done: Done) -> None:
 
 
 @contextmanager
-def attacking(name: str, target: Target) -> Iterator[Done]:
-    """Run an attack in a process of its own while the block runs. The block begins when the attacker has
-    opened its first connection.
+def attacking(name: str, target: Target, nice: int = 0) -> Iterator[Done]:
+    """Run an attack in a process of its own, with this nice value, while the block runs. The block begins
+    when the attacker has opened its first connection.
 
     Raises RuntimeError if the process ends before.
     """
     done = Done()
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=attack, args=(name, target, done), daemon=True)
+    process = context.Process(target=attack, args=(name, target, done, nice), daemon=True)
     process.start()
     try:
         attacks = ATTACKS[name](target).connections > 0

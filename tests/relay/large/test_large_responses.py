@@ -210,7 +210,8 @@ class CountedPorts(Ports):
 
 def test_the_coordinators_of_a_large_response_are_read_once_however_it_comes() -> None:
     message = find_coordinator()
-    many = tuple(replace(message.coordinators[0], error_message="e" * 1000) for _ in range(1500))
+    one = replace(message.coordinators[0], error_message="e" * 1000)
+    many = tuple(replace(one, node_id=type(one.node_id)(number)) for number in range(1500))
     frame = response_frame(replace(message, coordinators=many))
     ports = CountedPorts()
     story = Playbook(drive(QuotaEngine([]), ports, Traffic())).client(asked(message))
