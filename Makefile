@@ -12,9 +12,8 @@ ifeq ($(RINGS),)
 $(error pyproject.toml names no rings to compile, or on more than one line)
 endif
 RING_SOURCES := $(shell find $(RINGS) -name '*.py')
-# Files in .venv say what is done: the compiler of the rings, the project and its tools, then also what only the pipeline,
-# benchmarks and fuzzing need, the build of the rings in each mode that it answers, and Spark's packages.
-TOOLS := $(VENV)/.tools
+# Files in .venv say what is done: the project and its tools, then also what only the pipeline, benchmarks and fuzzing
+# need, the build of the rings in each mode that it answers, and Spark's packages.
 INSTALLED := $(VENV)/.installed
 COMPLETE := $(VENV)/.complete
 BUILT := $(VENV)/.built
@@ -76,7 +75,7 @@ demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it 
 
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
-test: $(TOOLS) ## Run every check and every test
+test: $(INSTALLED) ## Run every check and every test
 	@mkdir -p build; rm -f $(FAILED); \
 	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
 	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 --jobs=6 --output-sync=target --keep-going \
@@ -258,18 +257,13 @@ COMMAND_MODULES := proxy.cli.main proxy.cli.serve proxy.server.app proxy.server.
 	proxy.cli.quotas.entity_commands proxy.cli.quotas.file_commands proxy.cli.quotas.cluster.audit_log \
 	proxy.cli.explain proxy.cli.top rich.live
 # Java is looked for before anything large is fetched.
-BUILD_PACKAGES := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
-$(TOOLS): pyproject.toml setup.py
+$(INSTALLED): pyproject.toml setup.py
 	@set -eu; \
 	$(FIND_PYTHON); \
 	"$$python" -m proxy.demo.kafka.java; \
 	echo "Installing the project and its tools into $(VENV)"; \
 	$(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
-	@$(PYTHON) -c '$(BUILD_PACKAGES)' >$(VENV)/build.txt
-	@$(PYTHON) -m pip install -qq --upgrade pip --requirement $(VENV)/build.txt
-	@touch $@
-
-$(INSTALLED): $(TOOLS)
+	@$(PYTHON) -m pip install -qq --upgrade pip 'setuptools>=77'
 	@# Extensions of older sources do not fit the modules that are imported below.
 	@$(REMOVE_RINGS)
 	@QUOTA_PROXY_BUILD=pure $(PYTHON) -m pip install -qq --no-compile --editable '.[demo]' --group dev
@@ -303,31 +297,16 @@ IMPORT_RINGS := $(PYTHON) -c 'import importlib, sys; [importlib.import_module(na
 HAS_COMPILER := $(PYTHON) -c 'import setup, sys; sys.exit(not setup.has_compiler())'
 COMPILES := [ $(QUOTA_PROXY_BUILD) != pure ] && $(HAS_COMPILER)
 ARE_PURE := [ -z "$$(find proxy -name '*.so')" ]
-REMOVE_RINGS := find . \( -path ./$(VENV) -o -path ./build \) -prune -o -name '*.so' -exec rm -f {} +
+REMOVE_RINGS := find . -path ./$(VENV) -prune -o -name '*.so' -exec rm -f {} +
 
-# For the tests, the rings compile while pip installs what the compiler does not need, with one core idle. They are not
-# built in place, where pip would find some of them.
-EARLY := build/rings
-$(EARLY).built: $(TOOLS) $(RING_SOURCES)
-	@rm -rf $(EARLY) && mkdir -p $(EARLY)
-	@if $(HAS_COMPILER); then \
-		echo "Compiling the pure rings"; \
-		QUOTA_PROXY_BUILD=quick $(PYTHON) setup.py -q build_ext --build-lib $(EARLY) --build-temp build/rings.o || \
-			{ rm -rf $(EARLY); mkdir $(EARLY); }; \
-	fi
-	@touch $@
-
-$(BUILT)-quick: $(EARLY).built
 $(BUILT)-%: $(INSTALLED) $(RING_SOURCES)
 	@rm -f $(BUILT)-*
-	@if [ $* != quick ]; then rm -rf $(EARLY) $(EARLY).built; fi
 	@$(REMOVE_RINGS)
 	@set -eu; \
 	build=$*; \
 	if [ $$build != require ] && ! $(HAS_COMPILER); then build=pure; fi; \
-	if [ $$build = quick ]; then install='cp -r $(EARLY)/. .'; else install='$(INSTALL_RINGS)'; fi; \
-	if [ $$build = auto ] || [ $$build = require ]; then echo "Compiling the pure rings"; fi; \
-	if ! { QUOTA_PROXY_BUILD=$$build $$install && $(IMPORT_RINGS); }; then \
+	if [ $$build != pure ]; then echo "Compiling the pure rings"; fi; \
+	if ! { QUOTA_PROXY_BUILD=$$build $(INSTALL_RINGS) && $(IMPORT_RINGS); }; then \
 		if [ $* = require ]; then exit 1; fi; \
 		$(REMOVE_RINGS); \
 		QUOTA_PROXY_BUILD=pure $(INSTALL_RINGS); \
@@ -335,9 +314,4 @@ $(BUILT)-%: $(INSTALLED) $(RING_SOURCES)
 	if [ $* != pure ] && $(ARE_PURE); then \
 		echo "The pure rings run interpreted, slower, for want of a C compiler with Python's headers"; \
 	fi
-	@if $(ARE_PURE) || [ $* = quick ]; then \
-		touch $@; \
-	else \
-		mkdir -p build; \
-		touch $(EARLY).built $(addprefix $(BUILT)-,auto quick require); \
-	fi
+	@if $(ARE_PURE) || [ $* = quick ]; then touch $@; else touch $(addprefix $(BUILT)-,auto quick require); fi
