@@ -285,6 +285,8 @@ def test_a_restarted_proxy_serves_followers_before_it_shares(
     """The followers of the topic by which proxies share limits fetch through the proxy, which therefore
     cannot read its own reports before it serves followers.
     """
+    topic = "restarted"
+    make_topic(cluster.kafka, topic, on=FED_ON, min_insync_replicas=2)
     client = Confluent()
     proxy.stop()
     before = len(proxy.log)
@@ -292,8 +294,8 @@ def test_a_restarted_proxy_serves_followers_before_it_shares(
     started = proxy.log[before:]
     assert "the others do not know this process" not in started
     assert started.index("replication: port of broker 1 ") < started.index("clients: bootstrap port ")
-    client.send(proxy.bootstrap, FED, 100)
-    cluster.wait_in_sync(FED, FED_ON)
+    client.send(proxy.bootstrap, topic, 100)
+    cluster.wait_in_sync(topic, FED_ON)
 
 
 @pytest.mark.timed
