@@ -31,15 +31,14 @@ SIMULATIONS := $(addprefix tests/property/,test_fair_share.py test_fetch_session
 RING_TESTS := tests/property tests/fuzz $(COMPILED_TESTS) $(addprefix --ignore=,$(INTERPRETED_TESTS))
 COPIED_TESTS := $(filter-out $(COMPILED_TESTS),$(FAST_TESTS)) \
 	$(addprefix --ignore=,$(filter-out $(FAST_TESTS),$(COMPILED_TESTS)) $(SIMULATIONS))
-# Of these, what measures seconds: it opens sockets, or mutates inputs for a second. It cannot give way to all else.
-PROMPT_TESTS := tests/fuzz tests/unit/proxy/server/connection
 # With this path a process that a test starts in another folder imports the copy, too.
 IN_COPY = cd build/pure && PYTHONPATH=$(CURDIR)/build/pure $(PRIORITY) ../../$(PYTHON) -m
-# What takes longest goes before the rest: first the pipeline's tests, which use one core nearly all the time, then the
-# copied tests, which are one process, too, and often wait, then the integration tests.
+# What takes longest goes before the rest, so that all end at about the same time and no core is idle: first the
+# pipeline's tests, which use one core nearly all the time, then the integration tests, then the unit tests, of which
+# each run uses a core: none of them may be left alone at the end.
 LONGEST := nice -n 2
-MEDIUM := nice -n 4
 LONG := nice -n 7
+MEDIUM := nice -n 7
 SHORT := nice -n 11
 # On Linux, what runs so gives way to everything else.
 IDLE = $(shell chrt --idle 0 true 2>/dev/null && echo chrt --idle 0 || echo nice -n 19)
@@ -73,46 +72,18 @@ spark: $(FETCHED)
 demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
 
+# What needs no quiet machine runs side by side, the longest first; what measures a real flow runs after it. The flow
+# leaves a part of the machine idle, for what takes a minute or less and gives way to everything else.
 # What runs while the rings are being compiled runs in a copy of the sources. Only COPIED_TESTS run on both builds.
+SIDE_BY_SIDE_MAKE = $(MAKE) --no-print-directory SIDE_BY_SIDE=1 --jobs=4 --output-sync=target --keep-going
 test: export QUOTA_PROXY_BUILD := $(QUOTA_PROXY_BUILD:auto=quick)
-test: $(INSTALLED) ## Run every check and every test
-	@mkdir -p build; rm -f $(FAILED); \
+test: $(INSTALLED) copy-sources ## Run every check and every test
+	@failed=0; \
 	if $(COMPILES); then tests='$(COPIED_TESTS)'; else tests='$(FAST_TESTS)'; fi; \
-	$(MAKE) --no-print-directory SIDE_BY_SIDE=1 --jobs=6 --output-sync=target --keep-going \
-		"COPIED_TESTS=$$tests tests/pipeline -m 'not shared'" PIPELINE=shared lanes && [ ! -e $(FAILED) ]
-
-# The lanes of `make test` run side by side. What measures a real flow runs after all that needs no quiet machine,
-# whether that fails or not. What only computes gives way to everything else: it takes what the others leave idle, most
-# of it beside the flow. A fuzzer gets few seconds, so it begins when there is something idle.
-FAILED := build/failed
-LANE = +@$(MAKE) --no-print-directory $(1) || echo '$(1)' >>$(FAILED)
-BEFORE_FLOW := lane-integration lane-pipeline lane-copy lane-prompt
-.PHONY: lanes $(BEFORE_FLOW) lane-rings lane-lint lane-flow lane-fuzz
-lanes: $(BEFORE_FLOW) lane-rings lane-lint lane-flow lane-fuzz
-
-lane-integration: rings kafka $(COMPLETE)
-	$(call LANE,integration-untimed)
-
-lane-pipeline: copy-sources kafka spark
-	$(call LANE,pipeline-copy)
-
-lane-copy: copy-sources $(COMPLETE)
-	$(call LANE,test-copy)
-
-lane-prompt: rings $(COMPLETE)
-	$(call LANE,test-compiled RING_TESTS='$(PROMPT_TESTS)')
-
-lane-rings: rings $(COMPLETE)
-	$(call LANE,test-compiled PRIORITY='$(IDLE)' RING_TESTS='$(filter-out $(PROMPT_TESTS),$(RING_TESTS))')
-
-lane-lint: $(COMPLETE)
-	$(call LANE,lint PRIORITY='$(IDLE)')
-
-lane-flow: $(BEFORE_FLOW)
-	$(call LANE,integration-timed)
-
-lane-fuzz: $(BEFORE_FLOW)
-	$(call LANE,fuzz-briefly PRIORITY='$(IDLE)')
+	$(SIDE_BY_SIDE_MAKE) "COPIED_TESTS=$$tests tests/pipeline -m 'not shared'" PIPELINE=shared \
+		integration-untimed pipeline-copy test-copy test-compiled || failed=1; \
+	$(SIDE_BY_SIDE_MAKE) PRIORITY='$(IDLE)' integration-timed lint fuzz-briefly || failed=1; \
+	exit $$failed
 
 # mypy and mypyc cannot open one cache at the same moment (sqlite: "database is locked").
 lint: $(COMPLETE) ## Check style, types and imports
@@ -132,10 +103,9 @@ pure: ## Remove the compiled rings: the sources run as they are
 	@$(MAKE) --no-print-directory QUOTA_PROXY_BUILD=pure $(BUILT)-pure
 
 # Python prefers a compiled module to its source, so the sources are tested in a copy without compiled modules.
-copy-sources: $(INSTALLED)
+copy-sources:
 	@rm -rf build/pure && mkdir -p build/pure
-	@tar -cf - --exclude='*.so' --exclude=./.venv --exclude=./.git --exclude=./.mypy_cache --exclude=./build . | \
-		tar -xf - -C build/pure
+	@tar -cf - --exclude='*.so' --exclude=./.venv --exclude=./.git --exclude=./build . | tar -xf - -C build/pure
 
 test-copy: $(COMPLETE)
 	$(IN_COPY) pytest $(COPIED_TESTS)
