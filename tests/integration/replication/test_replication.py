@@ -285,7 +285,7 @@ def test_a_restarted_proxy_serves_followers_before_it_shares(
     """The followers of the topic by which proxies share limits fetch through the proxy, which therefore
     cannot read its own reports before it serves followers.
     """
-    topic = "restarted"
+    topic = "fed-again"
     make_topic(cluster.kafka, topic, on=FED_ON, min_insync_replicas=2)
     client = Confluent()
     proxy.stop()
