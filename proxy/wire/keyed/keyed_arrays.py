@@ -36,17 +36,8 @@ from proxy.wire.api_keys import (
     api_name,
 )
 from proxy.wire.errors import Malformed, Short
-from proxy.wire.keyed.layout import (
-    BYTES,
-    INT8,
-    LAST,
-    NUMBERS,
-    STRING,
-    STRUCTURES,
-    UUID,
-    Field,
-    RequestLayout,
-)
+from proxy.wire.keyed.layout import INT8, LAST, STRING, UUID, Field, RequestLayout
+from proxy.wire.keyed.layout_walk import LayoutWalk
 from proxy.wire.reader import Reader, text
 
 UNCHECKED: Final = 100
@@ -105,22 +96,18 @@ def check_keys(
     request = REQUESTS.get(api_key)
     if request is None or api_version > request.newest:
         return 0
-    reader = Reader(pieces, body_at)
-    walk = _Walk(reader, api_key, api_version, api_version >= request.flexible_from)
-    try:
-        if walk.flexible:
-            reader.skip_tags()
-        walk.read(request.fields, 0)
-    except Short as error:
-        if not complete and walk.within > 0:
-            raise Malformed(f"{api_name(api_key)} that is too large for its keys to be checked") from error
+    walk = _KeyWalk(Reader(pieces, body_at), api_key, api_version, api_version >= request.flexible_from)
+    if not walk.read_request(request) and not complete and walk.within > 0:
+        raise Malformed(f"{api_name(api_key)} that is too large for its keys to be checked")
     return walk.elements if walk.all <= 10 * UNCHECKED else max(walk.elements, walk.all // 8)
 
 
 @final
-class _Walk:
+class _KeyWalk(LayoutWalk):
+    """Checks the keys of each array."""
+
     def __init__(self, reader: Reader, api_key: int, version: native, flexible: bool) -> None:
-        self.flexible: Final = flexible
+        super().__init__(reader, api_key, version, flexible)
         self.all: native = 0
         """The elements of all arrays so far."""
         self.elements: native = 0
@@ -131,37 +118,13 @@ class _Walk:
         """Those that a broker takes for all arrays so far."""
         self._most_steps: native = 0
         """Those for the array that takes most."""
-        self._reader: Final = reader
-        self._api_key: Final = api_key
-        self._version: Final[native] = version
 
-    def read(self, fields: list[Field], first: native) -> None:
-        """Read the fields from the first on."""
-        reader = self._reader
-        at = first
-        while at < len(fields):
-            field = fields[at]
-            at += 1
-            if field.since > self._version or field.until < self._version:
-                continue
-            kind = field.kind
-            if kind == STRUCTURES:
-                self._array(field)
-            elif kind == STRING:
-                reader.skip_string(self.flexible)
-            elif kind == BYTES:
-                reader.skip(reader.bytes_length(self.flexible))
-            elif kind == NUMBERS:
-                reader.skip(reader.count(self.flexible) * field.size)
-            else:
-                reader.take(field.size)
-
-    def _array(self, field: Field) -> None:
-        count = self._reader.count(self.flexible)
+    def structures(self, field: Field) -> None:
+        count = self.reader.count(self.flexible)
         self.all += count
         keyed = field.keys > 0
         if (keyed and count > ELEMENTS_AT_MOST) or self.all > ALL_ELEMENTS_AT_MOST:
-            raise Malformed(f"{api_name(self._api_key)} with an array of {count} elements")
+            raise Malformed(f"{api_name(self.api_key)} with an array of {count} elements")
         within = field.nests or (keyed and count > UNCHECKED)
         if within:
             self.within += 1
@@ -172,15 +135,10 @@ class _Walk:
                 self._add(count * count * (count - 1) // 2, count)
             left = count
             while left > 0:
-                self.read(field.fields, 0)
-                self._end_element()
+                self.end_element(field, 0)
                 left -= 1
         if within:
             self.within -= 1
-
-    def _end_element(self) -> None:
-        if self.flexible and not self._reader.skip_no_tags():
-            self._reader.skip_tags()
 
     def _keyed_array(self, field: Field, count: native) -> None:
         hashes: list[int] = []
@@ -188,8 +146,7 @@ class _Walk:
             left = count
             while left > 0:
                 hashes.append(self._key(field))
-                self.read(field.fields, field.keys)
-                self._end_element()
+                self.end_element(field, field.keys)
                 left -= 1
         except Short:
             self._check(hashes, count)
@@ -200,12 +157,12 @@ class _Walk:
         """Read the key of an element; return its hash code in Java."""
         code: native = 0
         at: native = 0
-        reader = self._reader
+        reader = self.reader
         while at < field.keys:
             part = field.fields[at]
             at += 1
             own: native = 0  # that of an empty name, and of the id of zeros, if the version lacks the field
-            if part.since <= self._version and self._version <= part.until:
+            if part.since <= self.version and self.version <= part.until:
                 if part.kind == STRING:
                     own = java_hash(reader.raw_string(self.flexible))
                 elif part.kind == UUID:
@@ -224,14 +181,14 @@ class _Walk:
             return
         if count > UNCHECKED:
             self.elements += len(hashes)
-        self._add(check_hashes(hashes, count, self._api_key), len(hashes))
+        self._add(check_hashes(hashes, count, self.api_key), len(hashes))
 
     def _add(self, steps: native, elements: native) -> None:
         """Add the steps for an array. Raise Malformed if those for the other arrays are too many."""
         self._steps += steps
         self._most_steps = max(self._most_steps, steps)
         if self._steps - self._most_steps > STEPS_FREE:
-            raise _collide(self._api_key, elements)
+            raise _collide(self.api_key, elements)
 
 
 def check_hashes(hashes: list[int], count: int, api_key: int) -> native:

@@ -22,8 +22,9 @@ from proxy.wire.api_keys import (
     STREAMS_GROUP_DESCRIBE,
     api_name,
 )
-from proxy.wire.errors import Malformed, Short
-from proxy.wire.keyed.layout import NUMBERS, STRING, STRINGS, STRUCTURES, UUID, Field, RequestLayout
+from proxy.wire.errors import Malformed
+from proxy.wire.keyed.layout import UUID, Field, RequestLayout
+from proxy.wire.keyed.layout_walk import LayoutWalk
 from proxy.wire.reader import Reader
 
 REPEATS_AT_MOST: Final[native] = 10
@@ -58,79 +59,49 @@ def check_repeats(
     layout = DESCRIBING.get(api_key)
     if layout is None or api_version > layout.newest:
         return 0
-    reader = Reader(pieces, body_at)
-    walk = _Walk(reader, api_key, api_version, api_version >= layout.flexible_from)
-    try:
-        if walk.flexible:
-            reader.skip_tags()
-        walk.read(layout.fields, 0)
-    except Short as error:
-        if not complete:
-            raise Malformed(f"{api_name(api_key)} that is too large for its names to be checked") from error
+    walk = _NameWalk(Reader(pieces, body_at), api_key, api_version, api_version >= layout.flexible_from)
+    if not walk.read_request(layout) and not complete:
+        raise Malformed(f"{api_name(api_key)} that is too large for its names to be checked")
     return walk.names
 
 
 @final
-class _Walk:
+class _NameWalk(LayoutWalk):
+    """Counts the names of each array that occur before in it."""
+
     def __init__(self, reader: Reader, api_key: int, version: native, flexible: bool) -> None:
-        self.flexible: Final = flexible
+        super().__init__(reader, api_key, version, flexible)
         self.names: native = 0
         """Those of all arrays so far."""
         self._repeats: native = 0
         """How many of them are equal to another one of their array."""
-        self._reader: Final = reader
-        self._api_key: Final = api_key
-        self._version: Final[native] = version
 
-    def read(self, fields: list[Field], first: native) -> None:
-        """Read the fields from the first on."""
-        reader = self._reader
-        at = first
-        while at < len(fields):
-            field = fields[at]
-            at += 1
-            if field.since > self._version or field.until < self._version:
-                continue
-            kind = field.kind
-            if kind == STRUCTURES:
-                self._structures(field)
-            elif kind == STRINGS:
-                self._strings()
-            elif kind == NUMBERS:
-                self._numbers(field)
-            elif kind == STRING:
-                reader.skip_string(self.flexible)
-            else:
-                reader.take(field.size)
-
-    def _structures(self, field: Field) -> None:
+    def structures(self, field: Field) -> None:
         total = self._count_names()
         left = total
         seen: set[bytes] = set()
         while left > 0:
             seen.add(self._key(field))
-            self.read(field.fields, field.keys)
-            if self.flexible and not self._reader.skip_no_tags():
-                self._reader.skip_tags()
+            self.end_element(field, field.keys)
             left -= 1
             self._check(total - left - len(seen))
         self._repeats += total - len(seen)
 
     def _key(self, field: Field) -> bytes:
         """Read the key of an element."""
-        reader = self._reader
+        reader = self.reader
         key = b""
         at: native = 0
         while at < field.keys:
             part = field.fields[at]
             at += 1
-            if part.since > self._version or part.until < self._version:
+            if part.since > self.version or part.until < self.version:
                 continue
             key = reader.uuid() if part.kind == UUID else reader.raw_string(self.flexible)
         return key
 
-    def _strings(self) -> None:
-        reader = self._reader
+    def strings(self) -> None:
+        reader = self.reader
         left = self._count_names()
         total = left
         seen: set[bytes] = set()
@@ -140,9 +111,9 @@ class _Walk:
             self._check(total - left - len(seen))
         self._repeats += total - len(seen)
 
-    def _numbers(self, field: Field) -> None:
+    def numbers(self, field: Field) -> None:
         """Read an array of numbers: in one step, because a request may have a hundred thousand."""
-        reader = self._reader
+        reader = self.reader
         total = reader.count(self.flexible)
         size = total * field.size
         at = reader.take(size)
@@ -151,13 +122,13 @@ class _Walk:
         self._repeats += repeats
 
     def _count_names(self) -> native:
-        number = self._reader.count(self.flexible)
+        number = self.reader.count(self.flexible)
         self.names += number
         if self.names > NAMES_AT_MOST:
-            raise Malformed(f"{api_name(self._api_key)} with an array of {number} names")
+            raise Malformed(f"{api_name(self.api_key)} with an array of {number} names")
         return number
 
     def _check(self, repeats: native) -> None:
         """Raise Malformed if there are too many repeats, with those of the array that is being read."""
         if self._repeats + repeats > REPEATS_AT_MOST:
-            raise Malformed(f"{api_name(self._api_key)} that names the same things again and again")
+            raise Malformed(f"{api_name(self.api_key)} that names the same things again and again")
