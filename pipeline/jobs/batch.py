@@ -34,24 +34,28 @@ def append(job: Job, *, compact: bool = False) -> None:
 
 def write_usage(job: Job, by: str) -> None:
     """Write `usage/`: the usage of each tenant on each partition, by hour or day."""
+    job.claim("usage")
     job.warn_of_parts(HOURS_PER_DAY if by == DAY else 1)
     job.write_by_date("usage", with_shares(job.sums(SUMS[by])), whole_days=by == DAY)
 
 
 def write_throttle(job: Job) -> None:
     """Write `throttle/`: the throttling and rejections of each tenant, by hour."""
+    job.claim("throttle")
     job.warn_of_parts()
     job.write_by_date("throttle", throttle.added(job.sums(throttle.SUMS, throttle.bound)))
 
 
 def write_chargeback(job: Job, prices: Prices) -> None:
     """Write `chargeback/`: the cost of each tenant."""
+    job.claim("chargeback")
     job.warn_of_parts()
     job.write("chargeback", bill(tenants.added(job.sums(tenants.SUMS)), prices))
 
 
 def write_replay(job: Job, quotas: QuotaSet) -> None:
     """Write `replay/`: the effect of other quotas."""
+    job.claim("replay")
     place = job.write("replay", replay(job.kept_events(), quotas))
     written = job.lake.read("replay")
     assert written is not None

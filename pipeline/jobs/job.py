@@ -16,7 +16,7 @@ from pipeline.cluster.access import PLAINTEXT, BrokerAccess
 from pipeline.errors import InputError
 from pipeline.jobs.progress import Progress
 from pipeline.lake.lake import Lake
-from pipeline.spark.session import make_session, merged
+from pipeline.spark.session import make_session, merged, stop
 from pipeline.storage.arrow_files import leave_little_to_java
 from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.formats import PARQUET, packages
@@ -92,7 +92,7 @@ class Job:
         if self._kept is not None:
             self._kept.unpersist()
         if self._spark is not None and not self._shared:
-            self._spark.stop()
+            stop(self._spark)
         self._locks.close()
 
     def claim(self, name: str) -> None:

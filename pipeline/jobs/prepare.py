@@ -15,7 +15,7 @@ from pipeline.jobs.batch import write_chargeback, write_throttle, write_usage
 from pipeline.jobs.job import Job, Options
 from pipeline.schema import COUNTS, EVENT
 from pipeline.spark import class_archive
-from pipeline.spark.session import SHUFFLE_PARTITIONS, end_java, make_session
+from pipeline.spark.session import SHUFFLE_PARTITIONS, end_java, make_session, stop
 from pipeline.transforms.hours import HOUR
 from pipeline.window import Window
 
@@ -62,4 +62,4 @@ def _run_jobs(folder: Path, flag: str, console: Console) -> None:
             with Job(options, console) as job:
                 write(job)
     finally:
-        spark.stop()
+        stop(spark)

@@ -52,10 +52,12 @@ def write_recommendation(job: Job, options: Recommending) -> None:
     """
     if options.apply and options.bootstrap is None:
         raise InputError("--apply requires --bootstrap, the server at which to set the quotas")
-    known = _current(job, options)
     review = options.review or options.apply
-    for name in ("skipped", *(("replay",) if review else ())):
+    tables = ("skipped", *(("replay",) if review else ()))
+    for name in tables:
         job.claim(name)
+    known = _current(job, options)
+    for name in tables:
         job.lake.check(name)
 
     def scope_of(entity: QuotaEntity) -> str:

@@ -44,6 +44,8 @@ class ReportOptions:
 def write_report(job: Job, options: ReportOptions) -> None:
     """Write `report.html`, and its tables as Parquet and CSV."""
     prices, quotas = options.prices, options.quotas
+    for name in _tables(options):
+        job.claim(name)
     # First, because a folder of --previous without a bill fails the job.
     earlier = before(job, prices, options.previous)
     events = job.kept_events()
@@ -80,6 +82,12 @@ def write_report(job: Job, options: ReportOptions) -> None:
     )
     file = job.write_text("report.html", render(figures))
     job.say(f"{file}: open it in a browser, or print it")
+
+
+def _tables(options: ReportOptions) -> list[str]:
+    limits = [] if options.quotas is None else ["headroom"]
+    bill = [] if options.prices is None else ["chargeback", "invoices"]
+    return ["usage", "throttle", *limits, *bill]
 
 
 def _with_bill(
@@ -143,7 +151,6 @@ def _owners(job: Job, uses: Mapping[Key, Use], directory: Directory) -> DataFram
 
 def _keep(job: Job, name: str, table: DataFrame) -> DataFrame:
     """Write the table as Parquet and CSV, and read it back, so that it is not computed again."""
-    job.claim(name)
     job.lake.check(name)
     with job.with_period(name, table) as rows:
         folder = write_table(rows, job.options.out, name)
@@ -156,7 +163,6 @@ def _keep(job: Job, name: str, table: DataFrame) -> DataFrame:
 
 def _keep_by_date(job: Job, name: str, table: DataFrame) -> DataFrame:
     """Likewise, for a table that has an `hour`; the CSV file has the rows of this report only."""
-    job.claim(name)
     job.lake.check(name)
     with job.with_period(name, table) as rows:
         written = History(rows, job.options.out, name, job.options.window).write()

@@ -2,9 +2,12 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -131,7 +134,8 @@ def merged(defaults: Mapping[str, str], settings: Mapping[str, str]) -> dict[str
 
 def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSession:
     try:
-        return builder.getOrCreate()
+        with _ended_by_signals():
+            return builder.getOrCreate()
     except Exception as error:
         if attempts > 1 and isinstance(error, PySparkRuntimeError):
             return _start(builder, master, attempts - 1)
@@ -140,6 +144,36 @@ def _start(builder: SparkSession.Builder, master: str, attempts: int) -> SparkSe
             "installed and the master is reachable. The first run with a kafka:// source, or with a "
             "format other than Parquet, also needs Maven Central. See the messages of Spark above"
         ) from error
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Have signals end this process at once while Java starts: Java then ends, too. It would stay if PySpark,
+    interrupted by an exception, removed the folder in which the two find each other. Undo PySpark's handler
+    of SIGINT, which calls Java, also in the middle of another call.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for number, handler in handlers.items():
+            if handler != signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop a session. PySpark would wait until its server of accumulators looks whether it should end, which
+    it does once or twice a second. No job that could send it one runs any more.
+    """
+    context: Any = spark.sparkContext
+    server, context._accumulatorServer = context._accumulatorServer, None
+    threading.Thread(target=server.shutdown, daemon=True).start()
+    spark.stop()
 
 
 def _defaults(
@@ -206,7 +240,7 @@ def fetched(packages: Sequence[str]) -> bool:
 def main() -> None:
     """Fetch the packages of all jobs, unless they are there: Spark fetches them when a session starts."""
     if not fetched([KAFKA_PACKAGE, *PACKAGES.values()]):
-        make_session("local[1]", kafka=True, packages=list(PACKAGES.values())).stop()
+        stop(make_session("local[1]", kafka=True, packages=list(PACKAGES.values())))
 
 
 if __name__ == "__main__":

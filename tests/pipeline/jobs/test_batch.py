@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
+from pipeline.cli.main import main
 from pipeline.jobs import batch
 from pipeline.jobs.job import Job, Options
 from pipeline.schema import STORED_EVENT
@@ -44,6 +45,34 @@ def test_a_table_that_another_run_writes_is_left_alone(run_job: RunJob, tmp_path
         assert result.exit_code == 1, result.output
         assert str(out / table) in result.output.splitlines()[-1]
     assert not list(out.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("job", "table"),
+    [
+        ("ingest", "events"),
+        ("usage", "usage"),
+        ("throttle", "throttle"),
+        ("chargeback", "chargeback"),
+        ("replay", "replay"),
+        ("recommend", "skipped"),
+        ("report", "invoices"),
+    ],
+)
+def test_the_lock_of_another_run_is_found_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, job: str, table: str
+) -> None:
+    monkeypatch.setattr("pipeline.jobs.job.make_session", None)
+    (tmp_path / "prices.yaml").write_text("{currency: CHF}")
+    (tmp_path / "quotas.yaml").write_text("quotas: {clients: []}")
+    prices, quotas = ["--prices", tmp_path / "prices.yaml"], ["--quotas", tmp_path / "quotas.yaml"]
+    options = {"chargeback": prices, "replay": quotas, "report": prices}.get(job, [])
+    lines = write_lines(tmp_path / "events.jsonl", [make_event()])
+    arguments = [job, "--events", lines, "--out", tmp_path, *options]
+    with locked(str(tmp_path), table):
+        result = CliRunner().invoke(main, list(map(str, arguments)))
+    assert result.exit_code == 1
+    assert str(tmp_path / table) in result.output.splitlines()[-1]
 
 
 def test_what_was_ingested_is_a_source(run_job: RunJob, tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """The Spark session: its defaults on this machine and on a cluster, and the error if it does not start."""
 
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
@@ -18,6 +21,7 @@ from pipeline.spark.session import (
     SHUFFLE_PARTITIONS,
     SUBMITTED,
     make_session,
+    stop,
 )
 from pipeline.storage.formats import PACKAGES
 
@@ -204,7 +208,7 @@ def test_packages_that_are_there_are_not_fetched_again(
 ) -> None:
     monkeypatch.setattr(session, "_JARS", tmp_path)
     builder = use(Builder())
-    monkeypatch.setattr(builder, "stop", lambda: None, raising=False)
+    monkeypatch.setattr(session, "stop", lambda spark: None)
     fetched = [
         "org.apache.spark_spark-sql-kafka-0-10_2.13-4.0.0.jar",
         "io.delta_delta-spark_2.13-4.0.0.jar",
@@ -221,6 +225,42 @@ def test_packages_that_are_there_are_not_fetched_again(
 def test_the_jars_of_packages_have_the_names_that_spark_gives_them(spark: SparkSession) -> None:
     """Spark has fetched them for the session of the tests."""
     assert session.fetched([session.KAFKA_PACKAGE, *PACKAGES.values()])
+
+
+def test_signals_end_the_process_while_java_starts(use: Any) -> None:
+    """Afterwards they have the handlers of before, unless they are ignored."""
+    during: list[Any] = []
+
+    class Signaled(Builder):
+        def getOrCreate(self) -> Self:
+            during.extend(map(signal.getsignal, (signal.SIGINT, signal.SIGTERM)))
+            # As PySpark does.
+            signal.signal(signal.SIGINT, lambda number, frame: None)
+            return super().getOrCreate()
+
+    use(Signaled())
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        make_session()
+        assert during == [signal.SIG_DFL, signal.SIG_IGN]
+        assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_a_session_stops_without_the_server_of_accumulators() -> None:
+    """PySpark stops the server, too, and waits for it."""
+    server = SimpleNamespace(shutdown=threading.Event().wait)
+    context = SimpleNamespace(_accumulatorServer=server)
+    left: list[Any] = []
+    spark: Any = SimpleNamespace(sparkContext=context)
+    spark.stop = lambda: left.append(context._accumulatorServer)
+    stop(spark)
+    assert left == [None]
 
 
 def test_a_master_that_cannot_be_reached_is_named(use: Any) -> None:
