@@ -6,7 +6,7 @@ generators do. Compiled modules do not count either, and nor does the code of te
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import FrameType
@@ -23,6 +23,8 @@ class TurnLengths:
     def __init__(self) -> None:
         self.longest = 0
         self._executed = 0
+        self._count: Final = self._counter()
+        """One function for all frames: a bound method would be made for each instruction."""
 
     async def watch(self) -> None:
         """Note each turn, until cancelled."""
@@ -32,14 +34,20 @@ class TurnLengths:
             await asyncio.sleep(0)
 
     def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """Count the instructions of a frame."""
-        if event == "call" and not frame.f_code.co_filename.startswith(PROXY):
+        """Have the instructions of a new frame counted if it runs the proxy's code."""
+        if not frame.f_code.co_filename.startswith(PROXY):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
-        if event == "opcode":
-            self._executed += 1
-        return self.trace
+        return self._count
+
+    def _counter(self) -> Callable[[FrameType, str, Any], None]:
+        def count(frame: FrameType, event: str, argument: Any) -> None:
+            """Stay the function of its frame, as it returns nothing."""
+            if event == "opcode":
+                self._executed += 1
+
+        return count
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from proxy.upstream import refresh
 from proxy.upstream.cluster_access import ClusterAccess
 from proxy.upstream.refresh import ClusterRefresh
 from tests.support.process.metadata_broker import ORDERS, MetadataBroker
-from tests.support.waiting import reached
+from tests.support.waiting import SECONDS, reached
 
 
 class Watch:
@@ -32,7 +32,7 @@ class Watch:
         self._task = asyncio.get_running_loop().create_task(self.refresh.run())
 
     async def next(self) -> ClusterView:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(SECONDS):
             return await self.views.get()
 
     async def end(self) -> None:
@@ -303,7 +303,7 @@ async def test_a_broker_that_fails_does_not_make_the_cluster_unavailable(
 ) -> None:
     async with MetadataBroker() as other:
         cluster = ClusterRefresh(
-            "clients", ClusterAccess((broker.address, other.address), 1.0), lambda view: None
+            "clients", ClusterAccess((broker.address, other.address), 3.0), lambda view: None
         )
         problems: list[str] = []
 
@@ -357,7 +357,7 @@ async def test_brokers_that_do_not_respond_do_not_hide_one_that_does(broker: Met
     cluster = ClusterRefresh("clients", ClusterAccess(addresses, 0.2), lambda view: None)
     task = asyncio.get_running_loop().create_task(cluster.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(SECONDS):
             await cluster.responded.wait()
     finally:
         task.cancel()
