@@ -274,9 +274,9 @@ def _rows(report: ConfigReport, quotas: Quotas) -> list[tuple[str, str, str, str
 
 
 def _print_file(quotas: Quotas, form: str, sections: Sequence[str]) -> None:
-    text, whole = render(quotas, form, sections)
+    text, written = render(quotas, form, sections)
     write_file(text)
-    if not whole:
+    if written < len(quotas):
         sys.exit(1)
 
 

@@ -51,13 +51,13 @@ def export(cluster: ClusterAccess, out: Path | None) -> None:
     values. From a plain broker, it has the quotas of clients only.
     """
     server = asyncio.run(_describe(cluster))
-    text, whole = render(server.lasting, YAML, server.sections)
+    text, written = render(server.lasting, YAML, server.sections)
     if out is None:
         write_file(text)
     else:
         _write(out, text)
-        click.echo(f"{out}: {len(server.lasting)} entities", err=True)
-    if not whole:
+        click.echo(f"{out}: {written} entities", err=True)
+    if written < len(server.lasting):
         sys.exit(1)
 
 

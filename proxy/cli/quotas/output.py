@@ -23,18 +23,18 @@ format_option = click.option(
 )
 
 
-def render(quotas: Quotas, form: str, sections: Collection[str] = (CLIENTS,)) -> tuple[str, bool]:
-    """YAML or JSON, and whether it contains all quotas. Entities that a file cannot represent are reported on
-    standard error. `sections` are written even if they are empty.
+def render(quotas: Quotas, form: str, sections: Collection[str] = (CLIENTS,)) -> tuple[str, int]:
+    """YAML or JSON, and how many entities it has. Those that a file cannot represent are reported on standard
+    error. `sections` are written even if they are empty.
     """
     # A table needs neither this file nor YAML.
     from proxy.cli.quotas.quota_file import has_shape, to_json, to_yaml
 
     fit = {entity: values for entity, values in quotas.items() if has_shape(entity)}
     for entity in quotas.keys() - fit.keys():
-        reason = "in a file this name means Kafka's default entity"
+        reason = "in a file this name means Kafka's default entity; kafka-configs.sh can change its quotas"
         click.echo(f"quota-proxy: {show_entity(entity)}: omitted: {reason}", err=True)
-    return (to_yaml if form == YAML else to_json)(fit, sections), len(fit) == len(quotas)
+    return (to_yaml if form == YAML else to_json)(fit, sections), len(fit)
 
 
 def quota_table(quotas: Quotas) -> list[str]:

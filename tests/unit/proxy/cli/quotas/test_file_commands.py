@@ -58,6 +58,15 @@ def test_export_reports_entities_that_a_file_cannot_represent(filled: FakeBroker
     assert "<default>" not in result.stdout.replace("ip: <default>", "")
 
 
+def test_export_counts_the_entities_in_the_file(filled: FakeBroker, tmp_path: Path) -> None:
+    written = len(filled.quotas)
+    filled.quotas[("user", "<default>"),] = {"producer_byte_rate": 1.0}
+    file = tmp_path / "out.yaml"
+    result = quotas(filled, "export", "--out", str(file))
+    assert result.exit_code == 1
+    assert f"{file}: {written} entities" in result.stderr
+
+
 def test_diff(filled: FakeBroker, file: Path) -> None:
     result = quotas(filled, "diff", str(file))
     assert (result.exit_code, result.stdout) == (1, DIFF)
