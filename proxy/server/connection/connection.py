@@ -5,6 +5,8 @@ import ssl
 from typing import Final, cast, final
 
 from proxy.errors import UpstreamUnavailable
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.connection_wait import ConnectionWait
 from proxy.relay.close_reasons import (
     BROKER_CLOSED,
     CLIENT_CLOSED,
@@ -87,6 +89,8 @@ class Connection(BrokerEvents):
         """The reader of the client's records; None without TLS."""
         self._unserved = NOTHING
         """Bytes that the client has sent before the time at which it is served."""
+        self._wait: ConnectionWait | None = None
+        """The wait for that time; None if there is none."""
         self._serve_timer: asyncio.TimerHandle | None = None
 
     # The client's side
@@ -133,14 +137,27 @@ class Connection(BrokerEvents):
         self.closes_unserved = True
         self.serve_at(time)
 
-    def serve_at(self, time: float) -> None:
-        """Do not read from the client until then; called when the connection is opened."""
+    def serve_at(self, time: float, bucket: Bucket | None = None) -> None:
+        """Do not read from the client until then, or until the bucket's limit allows it; called when the
+        connection is opened.
+        """
+        self._wait = ConnectionWait(time, self._loop.time(), bucket)
         self.opened_at = self.session.heard_at = time
         self.session.pause(UNSERVED, True)
-        self._serve_timer = self._loop.call_at(time, self._serve)
+        self._serve_timer = self._loop.call_at(self._wait.wake_at, self._review_wait)
+
+    def _review_wait(self) -> None:
+        wait = self._wait
+        assert wait is not None, "the timer runs while the connection waits"
+        over = wait.review(self._loop.time())
+        self.opened_at = self.session.heard_at = wait.until
+        if over:
+            self._serve()
+        else:
+            self._serve_timer = self._loop.call_at(wait.wake_at, self._review_wait)
 
     def _serve(self) -> None:
-        self._serve_timer = None
+        self._wait = self._serve_timer = None
         session = self.session
         if self.closes_unserved:
             session.close(CONNECTION_RATE)

@@ -140,7 +140,7 @@ class ListenerConnections:
             if verdict.closes:
                 connection.close_at(now + verdict.throttle_seconds)
             elif verdict.throttle_seconds > 0.0:
-                connection.serve_at(now + verdict.throttle_seconds)
+                connection.serve_at(now + verdict.throttle_seconds, verdict.bucket)
         self.open.add(connection)
         return self._relays.relay(node_id, principal, address, now)
 

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 import uvloop
 from uvloop.loop import SSLProtocol  # type: ignore[attr-defined]
 
+from proxy.quota.measure.connection_wait import ConnectionWait
 from proxy.quota.verdict import Verdict
 from proxy.security.alerts import Handshake
 from proxy.security.tls import TlsFiles
@@ -82,7 +83,7 @@ class TlsOpener:
         why = ""
         try:
             if verdict.throttle_seconds > 0.0:
-                await asyncio.sleep(verdict.throttle_seconds)
+                await self._wait(verdict)
             why = await self._handshake(client, origin)
             served = not why
         except TimeoutError:
@@ -98,6 +99,14 @@ class TlsOpener:
             if not served:
                 client.close()
                 self._admission.handshake_failed(address, peer, why)
+
+    async def _wait(self, verdict: Verdict) -> None:
+        now = self._loop.time()
+        wait = ConnectionWait(now + verdict.throttle_seconds, now, verdict.bucket)
+        over = False
+        while not over:
+            await asyncio.sleep(wait.wake_at - self._loop.time())
+            over = wait.review(self._loop.time())
 
     async def _close_after(self, seconds: float, client: socket.socket, address: str) -> None:
         try:

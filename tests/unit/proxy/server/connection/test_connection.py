@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.relay.budgets.list_turns import LIST_BYTES, ListTurns
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
@@ -46,13 +49,20 @@ LOCAL_RESPONSE = framed(b"a response")
 class ConnectionHost:
     """Takes connections, and answers what is intercepted; there is no broker."""
 
-    def __init__(self, wait: float = 0.0, answers_in: float = 0.0, closes: bool = False) -> None:
+    def __init__(
+        self,
+        wait: float = 0.0,
+        answers_in: float = 0.0,
+        closes: bool = False,
+        bucket: Bucket | None = None,
+    ) -> None:
         self.ended_with: list[str] = []
         self.intercepted: list[tuple[Connection, Intercepted]] = []
         self.asked = threading.Event()
         self.opened_at = self.asked_at = 0.0
         self.over = asyncio.Event()
         self._wait = wait
+        self._bucket = bucket
         self._closes = closes
         self._answers_in = answers_in
 
@@ -62,7 +72,7 @@ class ConnectionHost:
         if self._closes:
             connection.close_at(self.opened_at + self._wait)
         elif self._wait:
-            connection.serve_at(self.opened_at + self._wait)
+            connection.serve_at(self.opened_at + self._wait, self._bucket)
         return unlimited_relay(address, OWN)
 
     def start_answering(self, connection: Connection, request: Intercepted) -> None:
@@ -198,6 +208,19 @@ def test_a_connection_that_waits_is_served_then(loop: asyncio.AbstractEventLoop)
     assert run(loop, owner, ask) == LOCAL_RESPONSE
     assert waited_ms(owner) >= 400
     assert owner.ended_with == ["client_closed"]
+
+
+def test_one_that_waits_is_served_when_its_limit_is_removed(loop: asyncio.AbstractEventLoop) -> None:
+    bucket = Bucket(quota="connection_creation_rate", limit=1.0, rule=RateRule(burst_seconds=1.0), now=0.0)
+    owner = ConnectionHost(wait=1000, bucket=bucket)
+
+    def client(port: int) -> bytes:
+        bucket.configure(UNLIMITED, bucket.rule, 0.0)
+        return ask(port)
+
+    assert run(loop, owner, client) == LOCAL_RESPONSE
+    # It has waited for the handshake and for silence from then on, and not from the end of its first wait.
+    assert owner.connection.opened_at <= owner.asked_at
 
 
 def test_one_that_sends_no_more_is_served_too(loop: asyncio.AbstractEventLoop) -> None:

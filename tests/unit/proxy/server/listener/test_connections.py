@@ -11,6 +11,7 @@ from proxy.quota.identity import DEFAULT, QuotaEntity
 from proxy.quota.kinds import load_kinds
 from proxy.quota.kinds.connection_creation import MAX_WAIT_SECONDS
 from proxy.quota.limits.limits import Limits
+from proxy.quota.measure.bucket import Bucket
 from proxy.quota.verdict import ALLOW
 from proxy.relay.close_reasons import (
     CLIENT_PROTOCOL_ERROR,
@@ -71,7 +72,8 @@ class Client:
     def keep_broker(self) -> None:
         self.keeps_broker = True
 
-    def serve_at(self, time: float) -> None:
+    def serve_at(self, time: float, bucket: Bucket) -> None:
+        assert bucket.quota == "connection_creation_rate"
         self.served_at.append(time)
 
     def close_at(self, time: float) -> None:

@@ -12,6 +12,9 @@ from typing import Any, cast
 
 import pytest
 
+from proxy.quota.limits.enforcement import UNLIMITED
+from proxy.quota.measure.bucket import Bucket
+from proxy.quota.measure.rate_rule import RateRule
 from proxy.quota.verdict import Verdict
 from proxy.relay.close_reasons import CLIENT_CLOSED, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.intercepted import Intercepted
@@ -40,7 +43,7 @@ LOCAL_RESPONSE = framed(b"a response")
 class Gateway:
     """Admits everybody, and answers what is intercepted; there is no broker."""
 
-    def __init__(self, wait: float | None = 0.0, closes: bool = False) -> None:
+    def __init__(self, wait: float | None = 0.0, closes: bool = False, bucket: Bucket | None = None) -> None:
         self.inside = 0
         self.failures: list[str] = []
         self.ended_with: list[str] = []
@@ -49,6 +52,7 @@ class Gateway:
         self.over = asyncio.Event()
         self._wait = wait
         self._closes = closes
+        self._bucket = bucket
 
     def admit(self, node_id: int | None, address: str, peer: str) -> Verdict | None:
         assert (node_id, address) == (3, "127.0.0.1")
@@ -57,7 +61,7 @@ class Gateway:
             self.over.set()
             return None
         self.inside += 1
-        return Verdict(self._wait, closes=self._closes)
+        return Verdict(self._wait, bucket=self._bucket, closes=self._closes)
 
     def throttle_ended(self, address: str) -> None:
         self.inside -= 1
@@ -492,6 +496,19 @@ def test_a_client_that_is_throttled(loop: asyncio.AbstractEventLoop, authority: 
     assert run(loop, gateway, authority, lambda port: ask(authority, port)) == LOCAL_RESPONSE
     # uvloop's clock has whole milliseconds.
     assert round((loop.time() - started) * 1000) >= 300
+
+
+def test_a_client_that_is_throttled_is_served_when_its_limit_is_removed(
+    loop: asyncio.AbstractEventLoop, authority: Authority
+) -> None:
+    bucket = Bucket(quota="connection_creation_rate", limit=1.0, rule=RateRule(burst_seconds=1.0), now=0.0)
+    gateway = Gateway(wait=1000.0, bucket=bucket)
+
+    def client(port: int) -> bytes:
+        bucket.configure(UNLIMITED, bucket.rule, 0.0)
+        return ask(authority, port)
+
+    assert run(loop, gateway, authority, client) == LOCAL_RESPONSE
 
 
 def test_a_client_over_the_rate_is_closed_unserved(
