@@ -89,6 +89,16 @@ def test_service_is_unprivileged(values: dict[str, list[str]]) -> None:
     assert values["CapabilityBoundingSet"] == [""]
 
 
+def test_the_service_can_write_usage_events_to_the_folder_of_the_example(
+    values: dict[str, list[str]],
+) -> None:
+    example = ROOT / "config/examples/usage-events.yaml"
+    files = read_configuration(example, load_kinds()).settings.usage.files
+    assert files is not None
+    (state,) = values["StateDirectory"]
+    assert Path("/var/lib") / state in Path(files.folder).parents
+
+
 def test_the_sockets_are_those_of_the_example(tmp_path: Path) -> None:
     configuration = tmp_path / "quota-proxy.yaml"
     configuration.write_text((ROOT / "config/quota-proxy.yaml").read_text())
