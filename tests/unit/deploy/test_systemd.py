@@ -93,7 +93,9 @@ def test_the_service_can_write_usage_events_to_the_folder_of_the_example(
     values: dict[str, list[str]],
 ) -> None:
     example = ROOT / "config/examples/usage-events.yaml"
-    files = read_configuration(example, load_kinds()).settings.usage.files
+    usage = read_configuration(example, load_kinds()).settings.usage
+    assert usage is not None
+    files = usage.files
     assert files is not None
     (state,) = values["StateDirectory"]
     assert Path("/var/lib") / state in Path(files.folder).parents

@@ -38,7 +38,7 @@ def test_without_a_bucket_it_wakes_at_its_end_only() -> None:
 
 
 @pytest.mark.parametrize(("limit", "mode"), [(UNLIMITED, ENFORCE), (2.0, OBSERVE)])
-def test_it_ends_when_the_limit_is_not_enforced_any_more(limit: float, mode: int) -> None:
+def test_it_ends_when_the_limit_is_not_enforced_any_more(limit: float, mode: str) -> None:
     bucket, wait = waiting()
     bucket.configure(limit, RateRule(burst_seconds=1.0, least_burst=1.0, mode=mode), NOW)
     assert wait.review(NOW + 1.0)
