@@ -199,7 +199,12 @@ class EmbeddedKafka:
             self._write_properties(node)
         first, *others = nodes
         cluster_id = _random_id()
-        self.run_tool("kafka-storage", "format", "-t", cluster_id, "-c", str(first.properties_file))
+        tool = ("kafka-storage", "format")
+        try:
+            self.run_tool(*tool, "-t", cluster_id, "-c", str(first.properties_file), timeout=_START_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            busy = f"{' '.join(tool)} did not end within {_START_TIMEOUT:.0f} s; the machine may be too busy"
+            raise BrokerFailed(busy) from None
         for node in others:
             shutil.copytree(first.data, node.data)
             meta = {

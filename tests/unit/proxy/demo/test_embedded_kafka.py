@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.demo import embedded_kafka
 from proxy.demo.embedded_kafka import BrokerFailed, EmbeddedKafka
 from proxy.demo.kafka.java import JavaMissing
 from tests.unit.proxy.demo.conftest import FakeJava
@@ -35,6 +36,16 @@ def test_a_broker_that_dies_at_start_is_quoted(
     assert said.endswith("\n[main] ERROR the reason")
     assert kafka.log(1).read_text() == "INFO starting\n[main] ERROR the reason\nINFO stopped\n"
     assert str(kafka.folder) in capsys.readouterr().err
+
+
+def test_a_format_that_takes_too_long_is_an_error(
+    fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = fake_java.executable.read_text()
+    fake_java.executable.write_text(script.replace("while [", "exec sleep 600; while ["))
+    monkeypatch.setattr(embedded_kafka, "_START_TIMEOUT", 0.2)
+    with pytest.raises(BrokerFailed, match="kafka-storage format did not end"), EmbeddedKafka():
+        pass
 
 
 def test_each_node_is_formatted_with_its_own_id(fake_java: FakeJava) -> None:
