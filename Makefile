@@ -13,11 +13,12 @@ $(error pyproject.toml names no rings to compile, or on more than one line)
 endif
 RING_SOURCES := $(shell find $(RINGS) -name '*.py')
 # Files in .venv say what is done: the project and its tools, then also what only the pipeline, benchmarks and fuzzing
-# need, the build of the rings in each mode that it answers, and Spark's packages.
+# need, the build of the rings in each mode that it answers, Spark's packages, and Java's classes.
 INSTALLED := $(VENV)/.installed
 COMPLETE := $(VENV)/.complete
 BUILT := $(VENV)/.built
 FETCHED := $(VENV)/.spark
+ARCHIVE := $(VENV)/.archive
 
 FAST_TESTS := tests/unit tests/relay tests/property tests/fuzz
 # What runs the compiled files and little else: only these tests can tell the two builds apart. What generates bytes
@@ -49,7 +50,7 @@ WORKERS ?= 3
 # Of `make fuzz`, for each target.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup rings kafka spark demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
+.PHONY: help setup rings kafka spark archive demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
 .PHONY: test-pipeline pipeline-copy integration integration-untimed integration-timed
 .PHONY: fuzz fuzz-briefly coverage interop bench soak docs lock image clean
 ifndef SIDE_BY_SIDE
@@ -60,7 +61,7 @@ endif
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: rings kafka spark ## Make .venv with the project and its tools, and fetch Apache Kafka
+setup: rings kafka spark archive ## Make .venv with the project and its tools, and fetch Apache Kafka
 
 rings: $(BUILT)-$(QUOTA_PROXY_BUILD)
 
@@ -68,6 +69,9 @@ kafka: $(INSTALLED)
 	@$(PYTHON) -m proxy.demo.prepare
 
 spark: $(FETCHED)
+
+# `make test` does not wait for it.
+archive: $(ARCHIVE)
 
 demo: $(VENV)/.demo ## Show throttled tenants on a real Kafka; KEEP=1 leaves it running to play with
 	@$(VENV)/bin/quota-proxy demo $(if $(KEEP),--keep)
@@ -258,6 +262,12 @@ $(FETCHED): $(COMPLETE)
 	@echo "Fetching Spark's Kafka source from Maven Central"
 	@$(PYTHON) -m pipeline.spark.session >$(VENV)/spark.log 2>&1 || { cat $(VENV)/spark.log >&2; exit 1; }
 	@touch $@
+
+# Jobs run without it, too, so that a failure is no failure of the setup. The next setup tries again.
+$(ARCHIVE): $(FETCHED)
+	@echo "Writing an archive of Java's classes, with which jobs of the pipeline start in less time"
+	@if $(PYTHON) -m pipeline.cli.process prepare >$(VENV)/archive.log 2>&1; then touch $@; \
+	else echo "There is no archive: see $(VENV)/archive.log" >&2; fi
 
 # Uses the tools in .venv instead of fetching them each time. setup.py marks the extensions as optional, and they need
 # each other, so importing all of them shows whether they were built.

@@ -50,6 +50,13 @@ def test_the_image_runs_the_command_as_a_user_that_is_not_root() -> None:
     assert "--require-hashes -r requirements/pipeline.txt" in TEXT
 
 
+def test_the_image_has_the_archive_of_classes() -> None:
+    """root writes it: the user of the image cannot write to the environment."""
+    before, _, after = TEXT.partition("\nUSER ")
+    assert "quota-pipeline prepare" in before
+    assert "quota-pipeline prepare" not in after
+
+
 def test_the_service_ingests_and_bills_what_it_has_ingested() -> None:
     ingest, bill = commands()
     assert Path(ingest[0]).name == "quota-pipeline"
