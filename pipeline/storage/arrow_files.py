@@ -37,6 +37,8 @@ _BYTES: Final = 128 << 20
 """Their size in the file, not compressed."""
 _MOST_TOGETHER: Final = 4
 """How many times as many rows may be read together of one column."""
+_FEW_ROWS: Final = 50_000
+"""Rows of which all columns are read together."""
 _FEW_BYTES: Final = 1 << 30
 """Of files, with about 100 million events."""
 _MOST_FILES: Final = 10_000
@@ -242,12 +244,26 @@ def read_tables(piece: Piece) -> Iterator[Any]:
             first += len(table)
 
 
+def has_short_columns(piece: Piece) -> bool:
+    """Whether the rows of a column may be read together."""
+    return piece.rows <= _MOST_TOGETHER * piece.together
+
+
+def read_columns(piece: Piece) -> Iterator[tuple[str, Any]]:
+    """Yield the columns of the rows, one after the other. Raises OSError as _opened() does."""
+    every = names(EVENT)
+    with _opened(piece) as file:
+        for some in [every] if piece.rows < _FEW_ROWS else [[name] for name in every]:
+            table = file.read_row_groups(piece.groups, some, use_threads=False)
+            yield from zip(table.column_names, table.columns, strict=True)
+
+
 def read_positive(piece: Piece, columns: Sequence[str]) -> Any:
     """Return a table, with ORDER, of the rows in which one of these columns is above 0.
 
     None if read_tables() takes less memory. Raises OSError as _opened() does.
     """
-    if piece.rows > _MOST_TOGETHER * piece.together:
+    if not has_short_columns(piece):
         return None
     with _opened(piece) as file:
 

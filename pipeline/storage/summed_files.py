@@ -12,12 +12,14 @@ from typing import Any, Final
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.storage.arrow_files import Piece, read_positive, read_tables
+from pipeline.storage.arrow_files import Piece, has_short_columns, read_columns, read_positive, read_tables
+from pipeline.transforms.arrays.checked import checked
 from pipeline.transforms.arrays.parcels import PARCEL, Packing, pack
 from pipeline.transforms.arrays.rows import Rows
 from pipeline.transforms.arrays.summing import Summing, packing, summed_parcels, sums_of
 from pipeline.transforms.arrays.sweep import Sweep
 from pipeline.transforms.arrays.valid import are_events
+from pipeline.transforms.duplicates import ORDER
 from pipeline.transforms.events import EARLIEST_START_MS, latest_ms
 from pipeline.window import Window
 
@@ -54,7 +56,7 @@ def summed_files(spark: SparkSession, found: Sequence[Piece], summing: Summing, 
     how = packing(spark, summing, window, partial(are_events, latest_ms=latest))
     slices = slices_of(found, cores, how.period_ms, latest)
     if slices is not None:
-        swept = partial(_swept, slices=slices, packing=how, summing=summing)
+        swept = partial(_swept, slices=slices, packing=how, summing=summing, latest=latest)
         return _numbers(spark, len(slices)).mapInArrow(swept, summing.result)
     tasks = tasks_of(found, cores)
     packed = _numbers(spark, len(tasks)).mapInArrow(partial(_packed, tasks=tasks, packing=how), PARCEL)
@@ -146,22 +148,40 @@ def _packed(numbers: Iterable[Any], tasks: Sequence[Sequence[Piece]], packing: P
 
 
 def _swept(
-    numbers: Iterable[Any], slices: Sequence[Slice], packing: Packing, summing: Summing
+    numbers: Iterable[Any], slices: Sequence[Slice], packing: Packing, summing: Summing, latest: int
 ) -> Iterator[Any]:
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             sweep = Sweep(packing, slices[number].periods)
-            yield from sums_of(_complete(slices[number], sweep, packing, summing), sweep.counted, summing)
+            complete = _complete(slices[number], sweep, packing, summing, latest)
+            yield from sums_of(complete, sweep.counted, summing)
 
 
-def _complete(some: Slice, sweep: Sweep, packing: Packing, summing: Summing) -> Iterator[Rows]:
+def _complete(some: Slice, sweep: Sweep, packing: Packing, summing: Summing, latest: int) -> Iterator[Rows]:
     """Yield the events of whole periods."""
     for each in some.pieces:
         yield from sweep.complete(_periods(each, packing.period_ms).start)
-        if not _skimmed(each, sweep, packing.window, summing.positive):
-            for table in read_tables(each.piece):
-                _add(each, table, sweep, is_counted=each.is_counted)
+        try:
+            if not _skimmed(each, sweep, packing.window, summing.positive) and not _taken(
+                each, sweep, latest
+            ):
+                for table in read_tables(each.piece):
+                    sweep.add(table, each.starts, is_counted=each.is_counted)
+        except ValueError as error:
+            raise OSError(f"{error} in file {each.piece.file}") from error
     yield from sweep.complete(None)
+
+
+def _taken(each: Spanned, sweep: Sweep, latest: int) -> bool:
+    """Read the columns one by one, if all rows turn out to be events."""
+    piece = each.piece
+    rows = checked(read_columns(piece), latest) if has_short_columns(piece) else None
+    if rows is None:
+        return False
+    order = np.arange(piece.place + piece.first, piece.place + piece.first + len(rows))
+    rows = Rows({**rows.numbers, ORDER: order}, rows.texts)
+    sweep.add_checked(rows, each.starts, is_counted=each.is_counted)
+    return True
 
 
 def _skimmed(each: Spanned, sweep: Sweep, window: Window, positive: Sequence[str]) -> bool:
@@ -177,12 +197,5 @@ def _skimmed(each: Spanned, sweep: Sweep, window: Window, positive: Sequence[str
     if each.is_counted:
         sweep.count(each.piece.rows, each.starts, length)
     if len(table):
-        _add(each, table, sweep, is_counted=False)
+        sweep.add(table, each.starts, is_counted=False)
     return True
-
-
-def _add(each: Spanned, table: Any, sweep: Sweep, *, is_counted: bool) -> None:
-    try:
-        sweep.add(table, each.starts, is_counted=is_counted)
-    except ValueError as error:
-        raise OSError(f"{error} in file {each.piece.file}") from error

@@ -11,10 +11,11 @@ from pyspark.sql.types import BooleanType, DoubleType, LongType, StructField, St
 from pipeline.schema import COUNTS, EVENT
 from pipeline.transforms.arrays.first_events import first_events
 from pipeline.transforms.arrays.parcels import HOUR_MS
-from pipeline.transforms.arrays.rows import Rows
+from pipeline.transforms.arrays.rows import Rows, constant, is_constant
 from pipeline.transforms.arrays.summing import Summing, summed, table_of
 from pipeline.transforms.duplicates import CONTRADICTED, EVENT_HOUR, HOURLY
-from pipeline.transforms.runs import begins_of, percentile, totals
+from pipeline.transforms.runs import Ints, Reals, begins_of, percentile, totals
+from pipeline.transforms.totals import LARGEST
 
 HOUR: Final = "hour"
 DAY: Final = "day"
@@ -64,18 +65,45 @@ def _sums(rows: Rows, length: int) -> list[Any]:
     found = first_events(rows, _KEYS)
     begins = begins_of(found.moments)
     group = found.groups[begins]
-    lengths = np.maximum.reduceat(rows[_LENGTH][found.rows], begins)
-    of_intervals = {name: totals(rows[name][found.rows], begins) for name in COUNTS}
+    lengths = _longest(rows.numbers[_LENGTH], found.rows, begins)
+    of_intervals = {name: _totals(rows.numbers[name], found.rows, begins) for name in COUNTS}
     hour_begins = begins_of(group)
     columns: list[NDArray[Any]] = [totals(of_intervals[name], hour_begins) for name in COUNTS]
-    rates = {way: of_intervals[way] * 1000.0 / lengths for way in WAYS}
-    columns += [np.maximum.reduceat(rates[way], hour_begins) for way in WAYS]
-    in_order = {way: rates[way][np.lexsort((rates[way], group))] for way in WAYS}
-    for percent in PERCENTS:
-        columns += [percentile(in_order[way], hour_begins, percent) for way in WAYS]
+    columns += [np.maximum.reduceat(of_intervals[way] * 1000.0 / lengths, hour_begins) for way in WAYS]
+    rates = [_rates_in_order(of_intervals[way], lengths, hour_begins) for way in WAYS]
+    columns += [percentile(each, hour_begins, percent) for percent in PERCENTS for each in rates]
     first = begins[hour_begins]
     columns.append(np.logical_or.reduceat(found.contradicted, first))
     return [*rows.values(_KEYS, found.rows[first]), *map(pa.array, columns)]
+
+
+def _totals(column: NDArray[Any], rows: Ints, begins: Ints) -> Ints:
+    """The sum of each run of these rows."""
+    if is_constant(column) and column[0] == 0:
+        return np.zeros(len(begins), np.int64)
+    return totals(column[rows], begins)
+
+
+def _longest(column: NDArray[Any], rows: Ints, begins: Ints) -> Ints:
+    """The longest interval of each run of these rows."""
+    if is_constant(column):
+        return constant(int(column[0]), len(begins))
+    return np.maximum.reduceat(column[rows].astype(np.int64), begins)
+
+
+def _rates_in_order(counts: Ints, lengths: Ints, begins: Ints) -> Reals:
+    """The rates of each hour, lowest first. `begins`: the first interval of each hour."""
+    hour = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(counts)))
+    if is_constant(lengths):
+        # A higher rate is that of more bytes.
+        high = int(counts.max())
+        if len(begins) * (high + 1) <= LARGEST:
+            both = hour * (high + 1)
+            both += counts
+            both.sort()
+            return (both - hour * (high + 1)) * 1000.0 / lengths
+    rates: Reals = counts * 1000.0 / lengths
+    return rates[np.lexsort((rates, hour))]
 
 
 SUMS: Final = {

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pipeline.transforms.totals import LARGEST
@@ -12,29 +13,65 @@ Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 _MOST: Final = 1 << 62
 """The numbers that combined() returns are below it."""
+_LONG_RUN: Final = 8
+"""Rows of a run, on average, from which on ranks are found by run."""
 
 
-def combined(columns: Sequence[Ints]) -> Ints:
+def combined(columns: Sequence[NDArray[Any]]) -> Ints:
     """Return a number for each row. Two rows have the same one if they are equal in all columns, and numbers
     have the order of the rows: by the first column, then by the second one, and so on.
     """
-    found = np.zeros(len(columns[0]), np.int64)
-    size = 1
+    return compact(columns, _MOST)[0]
+
+
+def compact(columns: Sequence[NDArray[Any]], most: int) -> tuple[Ints, int]:
+    """Return the numbers of combined(), which are not negative, and a number that they are below: at most
+    `most`, unless two columns have too many different values together.
+    """
+    found, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
-        values, low, width = column, int(column.min()), int(column.max()) - int(column.min()) + 1
-        if size * width > _MOST:
-            found, size = _ranks(found)
-        if size * width > _MOST:
-            (values, width), low = _ranks(column), 0
-        found = found * width + (values - low)
+        low = int(column.min())
+        values, width = column, int(column.max()) - low + 1
+        if size * width > most:
+            found, size = ranks(found)
+        if size * width > most:
+            (values, width), low = ranks(column), 0
+        if width == 1:
+            continue
+        found *= width
+        found += values
+        if low:
+            found -= low
         size *= width
-    return found
+    return found, size
 
 
-def _ranks(column: Ints) -> tuple[Ints, int]:
+def ranks(column: NDArray[Any]) -> tuple[Ints, int]:
     """Return the rank of each value among the different ones, and their number."""
-    different, ranks = np.unique(column, return_inverse=True)
-    return ranks.astype(np.int64), len(different)
+    begins = begins_of(column)
+    if len(begins) * _LONG_RUN < len(column):
+        of_runs, count = ranks(column[begins])
+        return np.repeat(of_runs, np.diff(begins, append=len(column))), count
+    # In a hash table: there are usually much fewer different values than rows.
+    places, different = pd.factorize(column)
+    rank = np.empty(len(different), np.int64)
+    rank[np.argsort(different)] = np.arange(len(different))
+    return rank[places], len(different)
+
+
+def in_order(column: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return the places of the numbers, which are not negative and below `size`, in their order, and the
+    numbers in this order.
+    """
+    bits = len(column).bit_length()
+    if size << bits > _MOST:
+        places = np.argsort(column)
+        return places, column[places]
+    # To sort numbers takes a fraction of the time that it takes to sort their places.
+    both = column << bits
+    both |= np.arange(len(column))
+    both.sort()
+    return both & ((1 << bits) - 1), both >> bits
 
 
 def begins_of(column: NDArray[Any]) -> Ints:
@@ -42,12 +79,12 @@ def begins_of(column: NDArray[Any]) -> Ints:
     return np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
 
 
-def totals(counts: Ints, begins: Ints) -> Ints:
+def totals(counts: NDArray[Any], begins: Ints) -> Ints:
     """Sum counts that are not negative, by run; a larger sum is LARGEST."""
     if len(begins) == len(counts):
-        return counts
+        return counts.astype(np.int64, copy=False)
     if int(counts.max()) * len(counts) <= LARGEST:
-        return np.add.reduceat(counts, begins)
+        return np.add.reduceat(counts, begins, dtype=np.int64)
     exact = np.add.reduceat(counts.astype(object), begins)
     return np.minimum(exact, LARGEST).astype(np.int64)
 

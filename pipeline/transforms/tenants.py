@@ -40,13 +40,13 @@ def _sums(rows: Rows) -> list[Any]:
     an hour is used for one hour.
     """
     found = first_events(rows, (*TENANT, EVENT_HOUR, *_PLACE))
-    tenant = combined([rows[name] for name in TENANT])[found.rows]
-    begins = begins_of(tenant)
     hour_begins = begins_of(found.groups)
     first = found.rows[hour_begins]
-    is_used = np.logical_and.reduce([rows[name][first] != NULL for name in _PLACE])
-    hours = totals(is_used.astype(np.int64), np.searchsorted(hour_begins, begins))
-    sums = [totals(rows[name][found.rows], begins) for name in _COUNTS]
+    of_tenant = begins_of(combined([rows.numbers[name][first] for name in TENANT]))
+    is_used = np.logical_and.reduce([rows.numbers[name][first] != NULL for name in _PLACE])
+    hours = totals(is_used.astype(np.int64), of_tenant)
+    begins = hour_begins[of_tenant]
+    sums = [totals(rows.numbers[name][found.rows], begins) for name in _COUNTS]
     contradicted = np.logical_or.reduceat(found.contradicted, begins)
     keys = rows.values(TENANT, found.rows[begins])
     return [*keys, *map(pa.array, (*sums, hours, contradicted))]

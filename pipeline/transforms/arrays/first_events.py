@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from pipeline.transforms.arrays.rows import Rows
 from pipeline.transforms.duplicates import DIGEST, ORDER, VALUES
-from pipeline.transforms.runs import Ints, combined
+from pipeline.transforms.runs import Ints, combined, compact, in_order, ranks
 
+_BITS: Final = 62
+"""Of numbers that are sorted together with their places."""
 _SENDER: Final = ("proxy", "listener", "api")
 """The columns of IDENTITY that tell apart the events of one place, broker and interval."""
 
@@ -30,29 +32,35 @@ class FirstEvents:
 
 def first_events(rows: Rows, group: Sequence[str]) -> FirstEvents:
     """Return the first event of each identity; `group` has at least the columns of HOURLY."""
-    groups = combined([rows[name] for name in group])
-    others = [rows[name] for name in ("broker", "interval_start_ms") if name not in group]
-    moments = combined([groups, *others])
-    found = np.argsort(moments)
-    moments = moments[found]
+    most = 1 << (_BITS - len(rows).bit_length())
+    groups, count = compact([rows.numbers[name] for name in group], most)
+    others = [rows.numbers[name] for name in ("broker", "interval_start_ms") if name not in group]
+    at, size = compact(others, most)
+    if count * size > most:
+        groups, count = ranks(groups)
+    if count * size > most:
+        at, size = ranks(at)
+    groups *= size
+    groups += at
+    found, moments = in_order(groups, count * size)
     beside = moments[1:] == moments[:-1]
     if not beside.any():
-        return FirstEvents(found, groups[found], moments, np.zeros(len(found), np.bool_))
+        return FirstEvents(found, moments // size, moments, np.zeros(len(found), np.bool_))
     several = np.append(beside, False) | np.append(False, beside)
     some = found[several]
-    sender = combined([rows[name][some] for name in _SENDER])
-    in_order = np.lexsort((rows[ORDER][some], sender, moments[several]))
-    found[several] = some[in_order]
+    sender = combined([rows.numbers[name][some] for name in _SENDER])
+    by_sender = np.lexsort((rows[ORDER][some], sender, moments[several]))
+    found[several] = some[by_sender]
     senders = np.zeros(len(found), np.int64)
-    senders[several] = sender[in_order]
+    senders[several] = sender[by_sender]
     again = beside & (senders[1:] == senders[:-1])
     pairs = np.flatnonzero(again)
-    differs = np.zeros(len(found), np.bool_)
-    differs[pairs + 1] = _differ(rows, found[pairs], found[pairs + 1])
+    differ = pairs[_differ(rows, found[pairs], found[pairs + 1])]
     counted = np.flatnonzero(np.append(True, ~again))
-    contradicted = np.logical_or.reduceat(differs, counted)
-    found = found[counted]
-    return FirstEvents(found, groups[found], moments[counted], contradicted)
+    contradicted = np.zeros(len(counted), np.bool_)
+    contradicted[np.searchsorted(counted, differ, side="right") - 1] = True
+    moments = moments[counted]
+    return FirstEvents(found[counted], moments // size, moments, contradicted)
 
 
 def _differ(rows: Rows, some: Ints, others: Ints) -> NDArray[np.bool_]:

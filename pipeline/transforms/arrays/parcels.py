@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from pipeline.schema import IDENTITY, names
-from pipeline.transforms.arrays.rows import MISSING, NULL, PARTITION, Rows, from_arrow, hashed
+from pipeline.transforms.arrays.rows import (
+    MISSING,
+    NULL,
+    PARTITION,
+    Rows,
+    from_arrow,
+    hashed,
+    is_constant,
+    narrow,
+)
 from pipeline.transforms.duplicates import DIGEST, EVENT_HOUR, HOURLY, ORDER, SAME_PLACE, VALUES
 from pipeline.transforms.runs import begins_of, combined
 from pipeline.window import Window
@@ -28,6 +37,7 @@ from pipeline.window import Window
 HOUR_MS: Final = 3_600_000
 PART: Final = "part"
 _EVENTS: Final = "events"
+_START: Final = "interval_start_ms"
 READ: Final = "events_read"
 BAD: Final = "events_invalid"
 FIRST: Final = "first_start_ms"
@@ -44,7 +54,6 @@ _ROWS: Final = 500_000
 _BYTES: Final = 64 << 20
 """Their size, if texts are long."""
 _PART_BITS: Final = np.uint64(33)
-_KINDS: Final = (np.int8, np.int16, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +98,36 @@ def chosen(rows: Rows, packing: Packing) -> tuple[NDArray[np.bool_], list[int | 
     """Return which rows are wanted events of the window, and the values of COUNTED."""
     found = packing.are_events(rows)
     bad = len(rows) - int(np.count_nonzero(found))
-    start = rows["interval_start_ms"]
-    for end, is_within in ((packing.window.start_ms, start.__ge__), (packing.window.end_ms, start.__lt__)):
-        if end is not None:
-            found = found & is_within(end)
-    counted: list[int | None] = [len(rows), bad, None, None]
-    if found.any():
-        counted[2] = int(start[found].min())
-        counted[3] = int((start + rows["interval_ms"])[found].max())
+    found = found & are_within(rows, packing.window)
+    counted = [len(rows), bad, *span(rows if found.all() else rows.where(found))]
     if packing.are_wanted is not None:
         found = found & packing.are_wanted(rows)
     return found, counted
 
 
+def are_within(rows: Rows, window: Window) -> NDArray[np.bool_]:
+    """Return whether the interval of each row begins in the window."""
+    start = rows[_START]
+    found = np.ones(len(rows), np.bool_)
+    for end, is_within in ((window.start_ms, start.__ge__), (window.end_ms, start.__lt__)):
+        if end is not None:
+            found &= is_within(end)
+    return found
+
+
+def span(rows: Rows) -> tuple[int | None, int | None]:
+    """Return the start of the first interval and the end of the last one; None if there are no rows."""
+    if not len(rows):
+        return None, None
+    start, length = rows[_START], rows.numbers["interval_ms"]
+    end = int(start.max()) + int(length[0]) if is_constant(length) else int((start + length).max())
+    return int(start.min()), end
+
+
 def _parcels(rows: Rows, packing: Packing) -> Mapping[int, bytes]:
     """Return the events of each part; at least one parcel."""
     numbers = with_null_partitions(rows)
-    period = rows["interval_start_ms"] // packing.period_ms
+    period = rows[_START] // packing.period_ms
     place = hashed(Rows({**numbers, EVENT_HOUR: period}, rows.texts), HOURLY)
     numbers[DIGEST] = hashed(rows, VALUES).view(np.int64)
     packed = Rows({name: numbers[name] for name in (*IDENTITY, ORDER, DIGEST, *packing.counts)}, rows.texts)
@@ -114,11 +136,10 @@ def _parcels(rows: Rows, packing: Packing) -> Mapping[int, bytes]:
     part = part[in_order]
     begins = begins_of(part) if len(part) else np.zeros(1, np.int64)
     ends = np.append(begins[1:], len(part))
-    columns = {name: narrow(column[in_order]) for name, column in packed.numbers.items()}
+    numbers = {name: narrow(column[in_order]) for name, column in packed.numbers.items()}
+    ordered = Rows(numbers, {name: texts for name, texts in packed.texts.items() if name in numbers})
     return {
-        int(part[begin]) if len(part) else 0: _written(
-            {name: column[begin:end] for name, column in columns.items()}, packed.texts
-        )
+        int(part[begin]) if len(part) else 0: _written(ordered.take(slice(begin, end)))
         for begin, end in zip(begins, ends, strict=True)
     }
 
@@ -129,18 +150,16 @@ def with_null_partitions(rows: Rows) -> dict[str, NDArray[Any]]:
     return {**rows.numbers, PARTITION: np.where(partition == MISSING, NULL, partition)}
 
 
-def narrow(column: NDArray[Any]) -> NDArray[Any]:
-    """Return the numbers with as few bytes as they need."""
-    low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
-    for kind in _KINDS:
-        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
-            return column.astype(kind)
-    return column
-
-
-def _written(numbers: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> bytes:
+def _written(rows: Rows) -> bytes:
     """Return a table in Arrow's format, with the texts that its rows have."""
-    batch = trimmed(numbers, texts)
+    some = trimmed(rows)
+    columns = {}
+    for name, column in some.numbers.items():
+        columns[name] = pa.array(column)
+        if name in some.texts:
+            places = pa.array(column, mask=column == NULL)
+            columns[name] = pa.DictionaryArray.from_arrays(places, some.texts[name])
+    batch = pa.record_batch(columns)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -148,22 +167,18 @@ def _written(numbers: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> b
     return written
 
 
-def trimmed(numbers: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Any:
-    """Return a batch of these columns, with the texts that its rows have."""
-    columns = {}
-    for name, column in numbers.items():
-        if name not in texts:
-            columns[name] = pa.array(column)
-            continue
-        used = np.zeros(len(texts[name]) + 1, np.bool_)
-        used[column] = True
+def trimmed(rows: Rows) -> Rows:
+    """Return the rows, without the texts that none of them has."""
+    numbers, texts = dict(rows.numbers), dict(rows.texts)
+    for name, every in rows.texts.items():
+        used = np.zeros(len(every) + 1, np.bool_)
+        used[numbers[name]] = True
         used[NULL] = False
         place = np.cumsum(used, dtype=np.int32) - 1
         place[NULL] = NULL
-        indices = place[column]
-        some = texts[name].take(pa.array(np.flatnonzero(used)))
-        columns[name] = pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices == NULL), some)
-    return pa.record_batch(columns)
+        numbers[name] = place[numbers[name]]
+        texts[name] = every.take(pa.array(np.flatnonzero(used)))
+    return Rows(numbers, texts)
 
 
 _JOINS: Final[Mapping[str, Callable[[Sequence[int]], int]]] = {READ: sum, BAD: sum, FIRST: min, END: max}
@@ -202,10 +217,10 @@ class Unpacked:
             tables = [pa.ipc.open_stream(parcel).read_all() for parcel in parcels]
             some = [table for table in tables if table.num_rows]
             if some:
-                yield from portions(joined(some))
+                yield from portions(with_event_hour(joined(some)))
 
 
-def portions(rows: Rows, most: int = 4 * _ROWS) -> Iterator[Rows]:
+def portions(rows: Rows, most: int = 6 * _ROWS) -> Iterator[Rows]:
     """Yield portions of about so many rows. Those of a tenant's use of a partition stay together."""
     count = len(rows) // most + 1
     if count == 1:
@@ -219,7 +234,7 @@ def portions(rows: Rows, most: int = 4 * _ROWS) -> Iterator[Rows]:
 
 
 def joined(tables: Sequence[Any]) -> Rows:
-    """Return the rows of the tables together, with EVENT_HOUR."""
+    """Return the rows of the tables together."""
     numbers: dict[str, NDArray[Any]] = {}
     texts: dict[str, Any] = {}
     for name in tables[0].column_names:
@@ -231,5 +246,9 @@ def joined(tables: Sequence[Any]) -> Rows:
         unified = column.unify_dictionaries().chunks
         places = [chunk.indices.fill_null(NULL).to_numpy() for chunk in unified]
         numbers[name], texts[name] = np.concatenate(places), unified[0].dictionary
-    numbers[EVENT_HOUR] = numbers["interval_start_ms"] // HOUR_MS
     return Rows(numbers, texts)
+
+
+def with_event_hour(rows: Rows) -> Rows:
+    """Add EVENT_HOUR."""
+    return Rows({**rows.numbers, EVENT_HOUR: rows[_START] // HOUR_MS}, rows.texts)

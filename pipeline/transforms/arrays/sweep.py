@@ -4,27 +4,29 @@ A task reads the row groups of a part of time in the order of their first events
 the periods that no later row group has. Only the events of the last periods wait meanwhile.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
 
 from pipeline.schema import IDENTITY
 from pipeline.transforms.arrays.parcels import (
     Counted,
     Packing,
+    are_within,
     chosen,
-    joined,
-    narrow,
     portions,
+    span,
     trimmed,
+    with_event_hour,
     with_null_partitions,
 )
-from pipeline.transforms.arrays.rows import Rows, from_arrow
+from pipeline.transforms.arrays.rows import Rows, from_arrow, narrow, together
 from pipeline.transforms.duplicates import ORDER, VALUES
 
 _START: Final = "interval_start_ms"
+_FEW_TEXTS: Final = 4
+"""How many times as many rows as texts there are if the texts may wait that no row has."""
 _COLUMNS: Final = (*IDENTITY, ORDER, *VALUES)
 
 
@@ -35,7 +37,7 @@ class Sweep:
         self._packing: Final = packing
         self._periods: Final = periods
         """The numbers of the periods whose events the task sums up."""
-        self._waiting: list[Any] = []
+        self._waiting: list[Rows] = []
         self.counted: Final = Counted()
 
     def add(self, table: Any, starts: tuple[int, int], *, is_counted: bool) -> None:
@@ -44,26 +46,43 @@ class Sweep:
         """
         rows = from_arrow(table)
         found, counted = chosen(rows, self._packing)
-        if not is_counted:
-            counted[:2] = [None, None]
-        self.counted.add([value] for value in counted)
-        wanted = np.flatnonzero(found)
-        if not len(wanted):
+        self._count(counted, is_counted=is_counted)
+        if found.any():
+            self._keep(Rows(with_null_partitions(rows), rows.texts).where(found), starts)
+
+    def add_checked(self, rows: Rows, starts: tuple[int, int], *, is_counted: bool) -> None:
+        """Take rows of checked() with ORDER, as add() does."""
+        if not len(rows):
             return
-        begin = rows[_START][wanted]
-        if begin.min() < starts[0] or begin.max() > starts[1]:
-            raise ValueError(f"the statistics of {_START} are wrong")
-        period = begin // self._packing.period_ms
-        is_mine = (period >= self._periods.start) & (period < self._periods.stop)
-        mine = wanted if is_mine.all() else wanted[is_mine]
-        if len(mine):
-            numbers = with_null_partitions(rows)
-            kept = {name: narrow(numbers[name][mine]) for name in _COLUMNS}
-            self._waiting.append(pa.Table.from_batches([trimmed(kept, rows.texts)]))
+        some = rows.where(are_within(rows, self._packing.window))
+        self._count([len(rows), 0, *span(some)], is_counted=is_counted)
+        if self._packing.are_wanted is not None:
+            some = some.where(self._packing.are_wanted(some))
+        if len(some):
+            self._keep(some, starts)
 
     def count(self, rows: int, starts: tuple[int, int], length_ms: int) -> None:
         """Count rows that are events of the window, without a look at them."""
         self.counted.add(([rows], [0], [starts[0]], [starts[1] + length_ms]))
+
+    def _count(self, counted: Sequence[int | None], *, is_counted: bool) -> None:
+        self.counted.add([value] for value in (counted if is_counted else [None, None, *counted[2:]]))
+
+    def _keep(self, rows: Rows, starts: tuple[int, int]) -> None:
+        """Let rows wait, at least one, if they are of the task's periods."""
+        begin = rows[_START]
+        low, high = int(begin.min()), int(begin.max())
+        if low < starts[0] or high > starts[1]:
+            raise ValueError(f"the statistics of {_START} are wrong")
+        first, end = (
+            period * self._packing.period_ms for period in (self._periods.start, self._periods.stop)
+        )
+        mine = rows if low >= first and high < end else rows.where((begin >= first) & (begin < end)).copy()
+        if not len(mine):
+            return
+        kept = Rows({name: narrow(mine.numbers[name]) for name in _COLUMNS}, mine.texts)
+        texts = max(map(len, kept.texts.values()))
+        self._waiting.append(trimmed(kept) if texts * _FEW_TEXTS > len(kept) else kept)
 
     def complete(self, before: int | None) -> Iterator[Rows]:
         """Yield the events of the periods before this one, or all, and forget them.
@@ -72,17 +91,14 @@ class Sweep:
         """
         if not self._waiting:
             return
-        whole, rest, complete = list[Any](), list[Any](), 0
         if before is None:
             whole, self._waiting = self._waiting, []
         else:
-            for table in self._waiting:
-                is_complete = table.column(_START).to_numpy() // self._packing.period_ms < before
-                complete += int(np.count_nonzero(is_complete))
-                for some, mask in ((whole, is_complete), (rest, ~is_complete)):
-                    if mask.any():
-                        some.append(table if mask.all() else table.filter(pa.array(mask)))
-            if complete * 2 < sum(map(len, self._waiting)):
+            end = before * self._packing.period_ms
+            are_complete = [rows[_START] < end for rows in self._waiting]
+            if sum(map(np.count_nonzero, are_complete)) * 2 < sum(map(len, self._waiting)):
                 return
-            self._waiting = rest
-        yield from portions(joined(whole))
+            each = list(zip(self._waiting, are_complete, strict=True))
+            whole = [rows.where(mask) for rows, mask in each if mask.any()]
+            self._waiting = [rows.where(~mask).copy() for rows, mask in each if not mask.all()]
+        yield from portions(with_event_hour(together(whole)))

@@ -29,10 +29,14 @@ class Range(NamedTuple):
     values: int | None
 
 
+def bounds(latest_ms: int) -> dict[str, tuple[int, int]]:
+    """Return the lowest and the highest number that events have in columns which are not null."""
+    return {**_BETWEEN, "interval_start_ms": (EARLIEST_START_MS, latest_ms)}
+
+
 def all_are_events(ranges: Mapping[str, Range], latest_ms: int) -> bool:
     """Whether the ranges of the columns tell that are_events() is true for each row."""
-    bounds = {**_BETWEEN, "interval_start_ms": (EARLIEST_START_MS, latest_ms)}
-    for name, (least, most) in bounds.items():
+    for name, (least, most) in bounds(latest_ms).items():
         low, high, *_ = ranges[name]
         if low is None or high is None or low < least or high > most:
             return False

@@ -19,7 +19,7 @@ from pipeline.storage.arrow_files import Piece, pieces
 from pipeline.storage.formats import PARQUET
 from pipeline.storage.sources import Source
 from pipeline.storage.summed_files import slices_of, tasks_of
-from pipeline.transforms import tenants, throttle
+from pipeline.transforms import hours, tenants, throttle
 from pipeline.transforms.arrays.parcels import COUNTED, Counted, Packing
 from pipeline.transforms.arrays.summing import Summing
 from pipeline.transforms.arrays.valid import are_events
@@ -140,7 +140,8 @@ def swept(folder: Path, summing: Summing, window: Window, tasks: int) -> tuple[l
     slices = slices_of(found, tasks, HOUR_MS, LATEST)
     assert slices is not None
     numbers = [pa.record_batch({"id": [number]}) for number in range(len(slices))]
-    rows = [row for each in summed_files._swept(numbers, slices, how, summing) for row in each.to_pylist()]
+    tables = summed_files._swept(numbers, slices, how, summing, LATEST)
+    rows = [row for each in tables for row in each.to_pylist()]
     counted = Counted()
     for row in rows:
         counted.add([row.pop(name)] for name in names(COUNTED))
@@ -172,7 +173,26 @@ def test_rows_that_are_not_wanted_are_not_read(
     assert any("'contradicted': True" in row for row in whole[0])
     if window in WINDOWS[:2]:
         monkeypatch.setattr(summed_files, "read_tables", None)
+        monkeypatch.setattr(summed_files, "read_columns", None)
     assert swept(tmp_path, throttle.SUMS, window, 2) == whole
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("summing", [tenants.SUMS, throttle.SUMS, hours.SUMS[hours.HOUR]])
+def test_columns_that_are_read_one_by_one_have_the_same_sums(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, window: Window, summing: Summing
+) -> None:
+    """As those of tables, of which each row is checked. Some files have a row that is no event."""
+    events = random_events(Random(1), 300)
+    events += [{**event, "bytes_in": event["bytes_in"] + 1} for event in events[::3]]
+    for number in range(4):
+        some = as_table([*events[number::4], *[make_event(requests=-1)] * (number % 2)])
+        pq.write_table(some, tmp_path / f"{number}.parquet")
+    summing = replace(summing, positive=())
+    found = swept(tmp_path, summing, window, 3)
+    assert len(found[0]) > 3
+    monkeypatch.setattr(summed_files, "has_short_columns", lambda piece: False)
+    assert swept(tmp_path, summing, window, 3) == found
 
 
 def test_rows_are_checked_without_proof(tmp_path: Path) -> None:

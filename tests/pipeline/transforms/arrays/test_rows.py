@@ -6,7 +6,18 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from pipeline.transforms.arrays.rows import MISSING, NULL, from_arrow, hashed
+from pipeline.transforms.arrays.rows import (
+    MISSING,
+    NULL,
+    Rows,
+    constant,
+    from_arrow,
+    hashed,
+    is_constant,
+    narrow,
+    picked,
+    together,
+)
 
 USERS = ["b", None, "a", "b", ""]
 
@@ -42,3 +53,43 @@ def test_texts_may_be_no_utf_8() -> None:
     texts = pa.array([b"caf\xe9", b"caf\xe8"]).view(pa.string())
     rows = from_arrow(pa.table({"user": texts}))
     assert len(set(hashed(rows, ["user"]).tolist())) == 2
+
+
+def test_a_constant_takes_the_memory_of_one_value() -> None:
+    column = narrow(np.full(9, -3))
+    assert column.tolist() == [-3] * 9
+    assert column.dtype == np.int8
+    assert is_constant(column)
+    assert is_constant(narrow(np.full(9, 1 << 40)))
+    for rows in (np.array([1, 8]), slice(3, 5)):
+        assert picked(column, rows).tolist() == [-3] * 2
+        assert is_constant(picked(column, rows))
+    assert narrow(np.array([1, 2])).dtype == np.int8
+    assert narrow(np.array([1, 200])).dtype == np.int16
+    assert narrow(np.array([1, 1 << 40])).dtype == np.int64
+    assert len(narrow(np.array([], np.int64))) == 0
+
+
+@pytest.mark.parametrize("mask", ["00000", "11111", "01100", "10010"])
+def test_a_mask_selects_rows(mask: str) -> None:
+    rows = Rows({"user": np.arange(5), "v": constant(1, 5)}, {})
+    found = rows.where(np.array([each == "1" for each in mask]))
+    assert found["user"].tolist() == [place for place, each in enumerate(mask) if each == "1"]
+    assert found["v"].tolist() == [1] * mask.count("1")
+    copied = found.copy()
+    assert copied["user"].tolist() == found["user"].tolist()
+    assert not np.shares_memory(copied.numbers["user"], rows.numbers["user"])
+
+
+@pytest.mark.parametrize("other", [["b", "a"], ["a", "ü", None, "b"], [None, "c"], ["c"]])
+def test_rows_together_share_texts(other: list[str | None]) -> None:
+    parts = []
+    for users in (["b", "a", None], other, ["b"]):
+        rows = from_arrow(pa.table({"user": users, "v": [1] * len(users)}))
+        parts.append(Rows({name: narrow(column) for name, column in rows.numbers.items()}, rows.texts))
+    found = together(parts)
+    (users,) = found.values(["user"], np.arange(len(found)))
+    assert users.to_pylist() == ["b", "a", None, *other, "b"]
+    assert len(set(found.texts["user"].to_pylist())) == len(found.texts["user"])
+    assert is_constant(found.numbers["v"])
+    assert together(parts[:1]) is parts[0]
