@@ -3,10 +3,13 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,6 +27,7 @@ FILES: Final = "files"
 """LINES or PARQUET: the files themselves tell, once Spark can list them."""
 FORMATS: Final = (LINES, PARQUET, DELTA, ICEBERG)
 KAFKA: Final = "kafka"
+_START: Final = "interval_start_ms"
 _KAFKA: Final = re.compile(r"kafka://([^/]+:\d+(?:,[^/]+:\d+)*)/([a-zA-Z0-9._-]{1,249})")
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+)://")
 
@@ -77,7 +81,27 @@ def _local_kind(path: Path) -> str:
     for form, log in LOGS.items():
         if next(path.glob(log), None) is not None:
             return form
+    _check_one_table(path)
     return PARQUET if next(shown_files(path, ".parquet"), None) is not None else LINES
+
+
+def _check_one_table(folder: Path) -> None:
+    """Raise InputError if some of the Parquet tables in a folder have events and others have not."""
+    has_events: dict[bool, list[str]] = {True: [], False: []}
+    for below in sorted(folder.iterdir()):
+        if not below.is_dir() or below.name.startswith(HIDDEN) or "=" in below.name:
+            continue
+        file = next(shown_files(below, ".parquet"), None)
+        # Jobs say so if a file is damaged.
+        with suppress(pa.ArrowException):
+            if file is not None:
+                has_events[_START in pq.read_schema(file).names].append(below.name)
+    some, others = has_events[True], has_events[False]
+    if some and others:
+        raise InputError(
+            f"--events {folder} has the tables {', '.join(sorted([*some, *others]))}, and not all have "
+            f"usage events; name one table, such as {folder / some[0]}"
+        )
 
 
 def shown_files(folder: Path, suffix: str) -> Iterator[Path]:

@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from pipeline.errors import InputError
 from pipeline.storage.formats import PARQUET
 from pipeline.storage.sources import FILES, KAFKA, LINES, Source, kafka_options, parse_source, shown_files
+from tests.support.messages.event_tables import as_table
+from tests.support.messages.usage_events import make_event
 
 
 @pytest.mark.parametrize(
@@ -44,6 +48,22 @@ def test_links_are_followed_and_hidden_folders_are_not(tmp_path: Path) -> None:
     (events / "date=2026-01-01").symlink_to(disk)
     assert parse_source(str(events)) == Source(PARQUET, str(events))
     assert list(shown_files(events, ".parquet")) == [events / "date=2026-01-01/part.parquet"]
+
+
+def test_a_folder_of_several_tables_is_no_source(tmp_path: Path) -> None:
+    """Otherwise the rows of tables that jobs have written would be read as events, all of them invalid."""
+    for host in "ab":
+        (tmp_path / host).mkdir()
+        pq.write_table(as_table([make_event()]), tmp_path / host / "x.parquet")
+    assert parse_source(str(tmp_path)) == Source(PARQUET, str(tmp_path))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/x.parquet").write_text("damaged")
+    assert parse_source(str(tmp_path)) == Source(PARQUET, str(tmp_path))
+    (tmp_path / "usage/date=2026-01-01").mkdir(parents=True)
+    pq.write_table(pa.table({"hour": [1]}), tmp_path / "usage/date=2026-01-01/x.parquet")
+    with pytest.raises(InputError, match=rf"has the tables a, b, usage.* such as {tmp_path}/a$"):
+        parse_source(str(tmp_path))
+    assert parse_source(str(tmp_path / "a")) == Source(PARQUET, str(tmp_path / "a"))
 
 
 @pytest.mark.parametrize("text", ["kafka://k:9092", "kafka://k/usage", "/no/such/folder"])
