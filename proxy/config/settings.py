@@ -191,6 +191,13 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     counts until its response, and for at most a second; a Fetch for at most 20 ms and 1 ms per KB,
     because it may wait for records. A client is a principal, or an address without logins. Each process of
     `workers` has its own maximum."""
+    max_group_member_bytes: Annotated[int, Meta(ge=1, le=2**62)] = 67108864
+    """Maximum number of bytes that the members of one client's groups may have at one broker: what they send
+    with JoinGroup and SyncGroup, or with the heartbeats of newer kinds of groups, and 1 KiB for each. A
+    broker keeps these bytes in its memory. A request that exceeds the maximum closes its connection. A member
+    counts while its connection is open, and then until its session and a rebalance would have timed out, for
+    at most 6 hours. A client is a principal, or an address without logins. Each process of `workers` has its
+    own maximum."""
     idle_seconds: Seconds = 600
     """Seconds after which the proxy closes an idle connection, as in Kafka's connections.max.idle.ms."""
     handshake_seconds: Seconds = 10

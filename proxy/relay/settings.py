@@ -2,6 +2,7 @@
 
 from typing import Final, final
 
+from proxy.relay.budgets.group_members import GroupMembers
 from proxy.relay.budgets.large_frames import LargeFrames
 from proxy.relay.budgets.list_turns import ListTurns
 from proxy.relay.budgets.read_turns import ReadTurns
@@ -36,6 +37,7 @@ class RelaySettings:
         topic_names: TopicNames | None = None,
         large_frames: LargeFrames | None = None,
         list_turns: ListTurns | None = None,
+        group_members: GroupMembers | None = None,
         plan_turns: PlanTurns | None = None,
         request_turns: ReadTurns | None = None,
         response_turns: ReadTurns | None = None,
@@ -62,6 +64,8 @@ class RelaySettings:
         """The memory that connections share."""
         self.list_turns: Final = list_turns
         """The turns in which large lists go to brokers; None if they do not wait."""
+        self.group_members: Final = group_members
+        """The bytes of members of groups that clients have given to brokers; None if they are not counted."""
         self.plan_turns: Final = PlanTurns() if plan_turns is None else plan_turns
         """The turns in which the fetches of consumers are planned."""
         self.request_turns: Final = ReadTurns(None) if request_turns is None else request_turns

@@ -9,6 +9,7 @@ from typing import Final
 from proxy.admin.dispatch import AdminApis
 from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
+from proxy.relay.budgets.group_members import GroupMembers
 from proxy.relay.budgets.large_frames import LargeFrames
 from proxy.relay.budgets.list_turns import ListTurns
 from proxy.relay.budgets.read_turns import ReadTurns
@@ -72,6 +73,7 @@ class Listeners:
             admin=admin,
             large_frames=LargeFrames(),
             list_turns=self.list_turns,
+            group_members=GroupMembers(limits.max_group_member_bytes),
             request_turns=ReadTurns(next_turn),
             response_turns=ReadTurns(next_turn),
             in_flight_room=InFlightRoom(),

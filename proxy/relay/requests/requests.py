@@ -30,6 +30,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.requests.admission import RequestAdmission
 from proxy.relay.requests.buffer import RequestBuffer
 from proxy.relay.requests.first_wait import FirstWait
+from proxy.relay.requests.group_gate import GroupGate
 from proxy.relay.requests.interception import Interception
 from proxy.relay.requests.list_gate import ListGate
 from proxy.relay.requests.parser import RequestParser, api_key_of, check_list, unread_body
@@ -42,6 +43,7 @@ from proxy.wire.apis.api import Api, RequestHeader, read_request_header
 from proxy.wire.cursor import Cursor
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
+from proxy.wire.group_member import MEMBER_REQUESTS
 from proxy.wire.keyed.checks import check_names
 from proxy.wire.keyed.keyed_arrays import UNCHECKED
 from proxy.wire.reader import Reader
@@ -92,6 +94,9 @@ class Requests:
         self._list_turns: Final = settings.list_turns
         self._list_gate: ListGate | None = None
         """None before the first list."""
+        self._group_members: Final = settings.group_members
+        self._group_gate: GroupGate | None = None
+        """None before the first request of a member of a group."""
         self._node_id: Final = node_id
         self._checks_names: Final = not between_brokers
         """Followers may fetch any number of topics, whatever their names."""
@@ -344,6 +349,8 @@ class Requests:
         api = self._parser.api(header)
         if header.api_key > FETCH:
             self._check_names(frame, header, reader.offset)
+            if header.api_key in MEMBER_REQUESTS:
+                self._count_member(frame, header, reader.offset, client, now)
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 response = reject_version(frame, header, api)
@@ -382,6 +389,18 @@ class Requests:
             frame.pieces, body_at, header.api_key, header.api_version, frame.size, frame.complete
         )
         self._more = read >> PARTITIONS_SHIFT
+
+    def _count_member(
+        self, frame: Frame, header: RequestHeader, body_at: int, client: Client, now: float
+    ) -> None:
+        """Raise Malformed if members of groups would have too many bytes at the broker."""
+        gate = self._group_gate
+        if gate is None:
+            members = self._group_members
+            if members is None:
+                return
+            gate = self._group_gate = GroupGate(members, self._node_id)
+        gate.take(frame, header, body_at, client, now)
 
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
@@ -433,5 +452,7 @@ class Requests:
         self.admission.end()
         if self._list_gate is not None:
             self._list_gate.end()
+        if self._group_gate is not None:
+            self._group_gate.end()
         self.buffer.end()
         self.sender.end()

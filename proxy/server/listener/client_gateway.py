@@ -217,6 +217,7 @@ def _relay_settings(
         topic_names=topic_names,
         large_frames=shared.large_frames,
         list_turns=shared.list_turns,
+        group_members=shared.group_members,
         request_turns=shared.request_turns,
         response_turns=shared.response_turns,
         in_flight_room=shared.in_flight_room,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from proxy.admin.dispatch import AdminApis
 from proxy.config.settings import Settings
 from proxy.quota.engines import QuotaEngines
+from proxy.relay.budgets.group_members import GroupMembers
 from proxy.relay.budgets.large_frames import LargeFrames
 from proxy.relay.budgets.list_turns import ListTurns
 from proxy.relay.budgets.read_turns import ReadTurns
@@ -24,6 +25,7 @@ class ListenerContext(NamedTuple):
     admin: AdminApis
     large_frames: LargeFrames
     list_turns: ListTurns
+    group_members: GroupMembers
     request_turns: ReadTurns
     response_turns: ReadTurns
     in_flight_room: InFlightRoom

@@ -24,6 +24,7 @@ from proxy.quota.limits.config_keys import (
 from proxy.quota.limits.enforcement import PACE, WINDOW
 from proxy.quota.limits.resources import DEFAULT_RESOURCE, Resources
 from proxy.quota.verdict import Verdict
+from proxy.relay.budgets.group_members import GroupMembers
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.login.authentication import Login
@@ -107,7 +108,7 @@ class Names(TopicNames):
 
 
 def _plain() -> RelayDriver:
-    return drive(engine({}), Addresses(), Traffic())
+    return drive(engine({}), Addresses(), Traffic(), group_members=GroupMembers(10_000))
 
 
 def _paced() -> RelayDriver:

@@ -12,6 +12,7 @@ from proxy.quota.cluster_view import ClusterView
 from proxy.quota.engines import QuotaEngines
 from proxy.quota.kinds import load_kinds
 from proxy.quota.limits.limits import Limits
+from proxy.relay.budgets.group_members import GroupMembers
 from proxy.relay.budgets.large_frames import LargeFrames
 from proxy.relay.budgets.list_turns import ListTurns
 from proxy.relay.budgets.read_turns import ReadTurns
@@ -53,6 +54,7 @@ class Builder:
             admin=admin,
             large_frames=LargeFrames(),
             list_turns=ListTurns(1),
+            group_members=GroupMembers(1 << 20),
             request_turns=ReadTurns(None),
             response_turns=ReadTurns(None),
             in_flight_room=InFlightRoom(),
