@@ -21,11 +21,9 @@ from pipeline.errors import InputError, PipelineError
 from pipeline.inputs.prices import read_prices
 from pipeline.inputs.quota_file import SCOPES, read_quotas
 from pipeline.inputs.tenants import read_tenants
-from pipeline.jobs import batch, plan_move
+from pipeline.jobs import batch
 from pipeline.jobs.job import Job, Options
 from pipeline.jobs.prepare import write_archive
-from pipeline.jobs.recommendation import Recommending, write_recommendation
-from pipeline.jobs.report import ReportOptions, write_report
 from pipeline.jobs.stream import MODES, StreamOptions, run_stream
 from pipeline.transforms.hours import DAY, HOUR
 from pipeline.transforms.reassignment import plan
@@ -247,6 +245,9 @@ def recommend(
     apply: bool,
 ) -> None:
     """Recommend byte rates from the usage of tenants, as a file for `quota-proxy quotas import`."""
+    # Kafka's protocol and the pages of reports are a third of all imports; other commands save them.
+    from pipeline.jobs.recommendation import Recommending, write_recommendation
+
     options = Recommending(
         rules=Rules(headroom, capacity, step, floor, samples, per),
         current=None if current is None else read_quotas(current),
@@ -307,6 +308,8 @@ def report(
     files: bool,
 ) -> None:
     """Write an HTML report, with an invoice for each tenant, and its tables."""
+    from pipeline.jobs.report import ReportOptions, write_report
+
     if tenants is not None and prices is None:
         raise InputError("--tenants requires --prices; without prices, there are no invoices")
     options = ReportOptions(
@@ -378,6 +381,8 @@ def reassign(
     events_cluster: str | None,
 ) -> None:
     """Plan the throttle of a partition reassignment, and estimate its duration (KIP-73)."""
+    from pipeline.jobs import plan_move
+
     found = plan_move.load(cluster, bootstrap, moves, options.access)
     if options.events:
         with Job(options, Console(stderr=True, highlight=False)) as running:

@@ -1,6 +1,8 @@
 """The command: options that it rejects before Spark starts, and how it says that a job failed."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,10 @@ def test_numbers_of_files_are_finite(tmp_path: Path, number: float) -> None:
     result = CliRunner().invoke(main, ["reassign", "--cluster", str(file), "--out", str(tmp_path / "out")])
     assert (result.exit_code, type(result.exception)) == (2, SystemExit)
     assert "partitions[0].bytes_in_rate" in result.output
+
+
+def test_a_command_imports_what_it_needs() -> None:
+    """`usage` needs neither Kafka's protocol nor the templates of reports."""
+    program = "import pipeline.cli.main, sys; print(*{'kio', 'jinja2', 'aiokafka'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

@@ -10,10 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.errors import PySparkException
 
-from pipeline.cli import main as cli
 from pipeline.cli.main import main
 from pipeline.errors import InputError, PipelineError
-from pipeline.jobs import batch
+from pipeline.jobs import batch, report
 from pipeline.jobs.job import Job
 from tests.support.messages.usage_events import make_event, write_lines
 
@@ -115,7 +114,7 @@ def test_a_report_has_prices_and_quotas_where_they_are_given(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: bool
 ) -> None:
     found: list[Any] = []
-    monkeypatch.setattr(cli, "write_report", lambda job, options: found.append(options))
+    monkeypatch.setattr(report, "write_report", lambda job, options: found.append(options))
     lines = write_lines(tmp_path / "events.jsonl", [make_event()])
     (tmp_path / "prices.yaml").write_text("{currency: CHF}")
     (tmp_path / "quotas.yaml").write_text("quotas: {clients: []}")
