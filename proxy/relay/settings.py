@@ -10,6 +10,7 @@ from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.login.authentication import Login
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED, ApiTable
+from proxy.wire.keyed.topic_names import UNNAMED_AT_MOST
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import MAX_LENGTH, NOTHING, Reader
 from proxy.wire.spare_items import SpareTable
@@ -29,6 +30,7 @@ class RelaySettings:
         *,
         max_frame_bytes: int,
         max_list_bytes: int = MAX_LENGTH,
+        max_topics_by_id: int = UNNAMED_AT_MOST,
         apis: ApiTable = WITHOUT_INTERCEPTED,
         intercepted_api_keys: frozenset[int] = NO_INTERCEPTED_APIS,
         between_brokers: bool = False,
@@ -47,6 +49,8 @@ class RelaySettings:
         """The maximum size of a request in bytes (socket.request.max.bytes)."""
         self.max_list_bytes: Final = max_list_bytes
         """The maximum size of a request that lists partitions, topics or groups."""
+        self.max_topics_by_id: Final = max_topics_by_id
+        """The most topics that a request may name by id."""
         self.apis: Final = apis
         """The APIs that are read, and those that limit what ApiVersions offers."""
         self.intercepted_api_keys: Final = intercepted_api_keys

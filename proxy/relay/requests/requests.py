@@ -98,6 +98,7 @@ class Requests:
         self._group_gate: GroupGate | None = None
         """None before the first request of a member of a group."""
         self._node_id: Final = node_id
+        self._max_topics_by_id: Final = settings.max_topics_by_id
         self._checks_names: Final = not between_brokers
         """Followers may fetch any number of topics, whatever their names."""
         self._parser: Final = RequestParser(
@@ -386,7 +387,13 @@ class Requests:
         if not self._checks_names:
             return
         read = check_names(
-            frame.pieces, body_at, header.api_key, header.api_version, frame.size, frame.complete
+            frame.pieces,
+            body_at,
+            header.api_key,
+            header.api_version,
+            frame.size,
+            frame.complete,
+            self._max_topics_by_id,
         )
         self._more = read >> PARTITIONS_SHIFT
 

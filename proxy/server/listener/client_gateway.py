@@ -210,6 +210,7 @@ def _relay_settings(
     return RelaySettings(
         max_frame_bytes=limits.max_frame_bytes,
         max_list_bytes=limits.max_list_request_bytes,
+        max_topics_by_id=limits.max_topics_by_id,
         apis=APIS,
         intercepted_api_keys=shared.admin.api_keys,
         login=login_of(listener),

@@ -41,11 +41,16 @@ FLEXIBLE_FROM: Final = {METADATA: 9, DELETE_TOPICS: 4, DESCRIBE_TOPIC_PARTITIONS
 
 
 def check_topic_names(
-    pieces: list[bytes], body_at: int, api_key: int, api_version: int, complete: bool = True
+    pieces: list[bytes],
+    body_at: int,
+    api_key: int,
+    api_version: int,
+    complete: bool = True,
+    most_unnamed: int = UNNAMED_AT_MOST,
 ) -> int:
     """Raise Malformed if the topics of a request would occupy a broker; return for how many topics the time
     has been taken that it takes to check a name. `pieces` is its frame, or, if it is not `complete`, the
-    first part; `body_at` is the offset behind the client id.
+    first part; `body_at` is the offset behind the client id; `most_unnamed`: the most topics by id.
 
     A request that ends too early is left to the broker, which does not execute it.
     """
@@ -57,7 +62,7 @@ def check_topic_names(
     try:
         if flexible:
             reader.skip_tags()
-        _read(reader, api_key, api_version, flexible, hashes)
+        _read(reader, api_key, api_version, flexible, hashes, most_unnamed)
     except Short as error:
         if not complete:
             raise Malformed(f"{api_name(api_key)} that is too large for its topics to be checked") from error
@@ -70,7 +75,14 @@ def check_topic_names(
     return number
 
 
-def _read(reader: Reader, api_key: int, version: native, flexible: bool, hashes: list[int]) -> None:
+def _read(
+    reader: Reader,
+    api_key: int,
+    version: native,
+    flexible: bool,
+    hashes: list[int],
+    most_unnamed: native,
+) -> None:
     """Add the hash code of each name."""
     id_before = api_key == METADATA and version >= 10
     id_behind = api_key == DELETE_TOPICS and version >= 6
@@ -91,8 +103,10 @@ def _read(reader: Reader, api_key: int, version: native, flexible: bool, hashes:
             hashes.append(java_hash(name))
         else:
             unnamed += 1
-            if unnamed > UNNAMED_AT_MOST:
-                raise Malformed(f"{api_name(api_key)} of more than {UNNAMED_AT_MOST} topics by id")
+            if unnamed > most_unnamed:
+                raise Malformed(
+                    f"{api_name(api_key)} of more than {most_unnamed} topics by id (limits.max_topics_by_id)"
+                )
         left -= 1
 
 

@@ -121,3 +121,23 @@ def test_the_topics_of_a_large_produce_request(version: int) -> None:
     different = [UUID(int=at << 70) if version >= 13 else f"topic-{at}" for at in range(1, 300)]
     parts = large_produce(version, different)
     Playbook(new_relay()).client(*parts).to_broker(*parts)
+
+
+def metadata_by_id(number: int) -> bytes:
+    """Metadata of so many topics by id."""
+    message = sample(request_type(3, 13))
+    topic = message.topics[0]
+    topics = tuple(replace(topic, topic_id=UUID(int=at + 1), name=None) for at in range(number))
+    return request_frame(replace(message, topics=topics), 1)
+
+
+def test_the_number_of_topics_by_id_is_a_setting() -> None:
+    def connection() -> Playbook:
+        return Playbook(drive(engine({}), Ports(), Traffic(), max_topics_by_id=1500))
+
+    connection().client(metadata_by_id(1500)).to_broker(metadata_by_id(1500))
+    connection().client_fails(
+        metadata_by_id(1501), reason=CLIENT_PROTOCOL_ERROR, says=r"limits.max_topics_by_id"
+    )
+    told = Playbook(new_relay())
+    told.client_fails(metadata_by_id(768), reason=CLIENT_PROTOCOL_ERROR, says="more than 767 topics by id")
