@@ -30,11 +30,11 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.requests.admission import RequestAdmission
 from proxy.relay.requests.buffer import RequestBuffer
 from proxy.relay.requests.first_wait import FirstWait
-from proxy.relay.requests.group_gate import GroupGate
 from proxy.relay.requests.interception import Interception
 from proxy.relay.requests.list_gate import ListGate
 from proxy.relay.requests.parser import RequestParser, api_key_of, check_list, unread_body
 from proxy.relay.requests.produce_gate import FULL_READ_BYTES
+from proxy.relay.requests.request_checks import RequestChecks
 from proxy.relay.requests.sender import Sender
 from proxy.relay.requests.unsupported_version import reject_version
 from proxy.relay.settings import RelaySettings
@@ -43,8 +43,6 @@ from proxy.wire.apis.api import Api, RequestHeader, read_request_header
 from proxy.wire.cursor import Cursor
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
-from proxy.wire.group_member import MEMBER_REQUESTS
-from proxy.wire.keyed.checks import check_names
 from proxy.wire.keyed.keyed_arrays import UNCHECKED
 from proxy.wire.reader import Reader
 from proxy.wire.spare_items import SpareItems
@@ -94,13 +92,8 @@ class Requests:
         self._list_turns: Final = settings.list_turns
         self._list_gate: ListGate | None = None
         """None before the first list."""
-        self._group_members: Final = settings.group_members
-        self._group_gate: GroupGate | None = None
-        """None before the first request of a member of a group."""
         self._node_id: Final = node_id
-        self._max_topics_by_id: Final = settings.max_topics_by_id
-        self._checks_names: Final = not between_brokers
-        """Followers may fetch any number of topics, whatever their names."""
+        self._checks: Final = RequestChecks(settings, node_id)
         self._parser: Final = RequestParser(
             engine,
             traffic,
@@ -349,9 +342,8 @@ class Requests:
         client = self.sender.count(header, frame.size)
         api = self._parser.api(header)
         if header.api_key > FETCH:
-            self._check_names(frame, header, reader.offset)
-            if header.api_key in MEMBER_REQUESTS:
-                self._count_member(frame, header, reader.offset, client, now)
+            read = self._checks.check(frame, header, reader.offset, client, now)
+            self._more = read >> PARTITIONS_SHIFT
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 response = reject_version(frame, header, api)
@@ -382,33 +374,6 @@ class Requests:
             exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
             self.admission.take_unread(frame, exchange, reader, now)
 
-    def _check_names(self, frame: Frame, header: RequestHeader, body_at: int) -> None:
-        """Raise Malformed if the request would occupy a broker because of the names in it."""
-        if not self._checks_names:
-            return
-        read = check_names(
-            frame.pieces,
-            body_at,
-            header.api_key,
-            header.api_version,
-            frame.size,
-            frame.complete,
-            self._max_topics_by_id,
-        )
-        self._more = read >> PARTITIONS_SHIFT
-
-    def _count_member(
-        self, frame: Frame, header: RequestHeader, body_at: int, client: Client, now: float
-    ) -> None:
-        """Raise Malformed if members of groups would have too many bytes at the broker."""
-        gate = self._group_gate
-        if gate is None:
-            members = self._group_members
-            if members is None:
-                return
-            gate = self._group_gate = GroupGate(members, self._node_id)
-        gate.take(frame, header, body_at, client, now)
-
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
     ) -> None:
@@ -416,7 +381,7 @@ class Requests:
         view = self._parser.read(frame, reader, header, client, api)
         if header.api_key == PRODUCE:
             if view.topics > UNCHECKED and frame.complete:
-                self._check_names(frame, header, body_at)
+                self._checks.check_names(frame, header, body_at)
             self.sends_unanswered = view.acks == 0
             self._more = len(view.items) >> PARTITIONS_SHIFT
         exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)
@@ -459,7 +424,6 @@ class Requests:
         self.admission.end()
         if self._list_gate is not None:
             self._list_gate.end()
-        if self._group_gate is not None:
-            self._group_gate.end()
+        self._checks.end()
         self.buffer.end()
         self.sender.end()
