@@ -16,6 +16,7 @@ from pipeline.cluster.access import PLAINTEXT, BrokerAccess
 from pipeline.errors import InputError
 from pipeline.jobs.progress import Progress
 from pipeline.lake.lake import Lake
+from pipeline.spark.python_workers import start_workers
 from pipeline.spark.session import make_session, merged, stop
 from pipeline.storage.arrow_files import leave_little_to_java
 from pipeline.storage.filesystem import FilePath, literal
@@ -115,6 +116,8 @@ class Job:
                 settings=merged(settings_of(forms, options.out), dict(options.settings)),
                 few_rows=self._few_rows,
             )
+            if self._few_rows and not self._shared:
+                start_workers(self._spark)
             self.say(f"Spark runs on {self._spark.sparkContext.master}")
             self._progress = Progress(self._spark, self.console)
         return self._spark
