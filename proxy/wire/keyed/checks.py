@@ -1,4 +1,6 @@
-"""The checks of the names in requests of clients: those that would occupy a broker, or exhaust its memory."""
+"""The checks of the names and patterns in requests of clients: those that would occupy a broker, or exhaust
+its memory.
+"""
 
 from proxy.wire.keyed.consumer_protocol import NEWEST as GROUP_REQUESTS
 from proxy.wire.keyed.consumer_protocol import check_consumer_protocol
@@ -6,6 +8,8 @@ from proxy.wire.keyed.keyed_arrays import REQUESTS, SMALLEST_BYTES, check_keys
 from proxy.wire.keyed.repeated_names import DESCRIBING, check_repeats
 from proxy.wire.keyed.topic_names import NEWEST as TOPIC_REQUESTS
 from proxy.wire.keyed.topic_names import UNNAMED_AT_MOST, check_topic_names
+from proxy.wire.patterns import VERSIONS as PATTERN_REQUESTS
+from proxy.wire.patterns import check_pattern
 
 
 def check_names(
@@ -23,6 +27,8 @@ def check_names(
     """
     if api_key in DESCRIBING:
         return check_repeats(pieces, body_at, api_key, api_version, complete)
+    if api_key in PATTERN_REQUESTS:
+        return check_pattern(pieces, body_at, api_key, api_version, complete)
     if size < SMALLEST_BYTES:
         return 0
     if api_key in TOPIC_REQUESTS:

@@ -75,6 +75,20 @@ def test_equal_topics_in_a_subscription_end_the_connection() -> None:
     told.to_broker()
 
 
+@pytest.mark.parametrize(
+    ("api_key", "version", "field"),
+    [(66, 2, "transactional_id_pattern"), (68, 1, "subscribed_topic_regex")],
+)
+def test_a_pattern_that_a_broker_compiles_without_end(api_key: int, version: int, field: str) -> None:
+    message = sample(request_type(api_key, version))
+    usual = request_frame(replace(message, **{field: "orders-[0-9]{1,9}"}), 1)
+    Playbook(new_relay()).client(usual).to_broker(usual)
+    told = Playbook(new_relay())
+    hostile = request_frame(replace(message, **{field: "(((a{100}){100}){100}){100}"}), 2)
+    told.client_fails(hostile, reason=CLIENT_PROTOCOL_ERROR, says="a pattern that repeats too much")
+    told.to_broker()
+
+
 def test_brokers_may_send_any_keys() -> None:
     """A follower of 12,000 topics asks for the epochs of all of them."""
     frame = request(23, 4, "topics", "topic", [f"topic-{at}" for at in range(12_000)])
