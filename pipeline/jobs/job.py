@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.jobs.progress import Progress
 from pipeline.lake.lake import Lake
 from pipeline.spark.python_workers import start_workers
-from pipeline.spark.session import make_session, merged, stop
+from pipeline.spark.session import JavaRows, make_session, merged, stop
 from pipeline.storage.arrow_files import leave_little_to_java
 from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.formats import PARQUET, packages
@@ -74,8 +74,7 @@ class Job:
         self._progress: Progress | None = None
         self._known_period: Window | None = None
         """The period of the tables, once the events have been read."""
-        self._few_rows = False
-        """Whether Java processes few rows."""
+        self._java_rows = JavaRows.EVENTS
         self._shared = SparkSession.getActiveSession() is not None
         """Whether another program has started the session, and stops it."""
         self._locks: Final = ExitStack()
@@ -114,9 +113,9 @@ class Job:
                 kafka=self._source.kind == KAFKA,
                 packages=packages(forms),
                 settings=merged(settings_of(forms, options.out), dict(options.settings)),
-                few_rows=self._few_rows,
+                java_rows=self._java_rows,
             )
-            if self._few_rows and not self._shared:
+            if self._java_rows is not JavaRows.EVENTS and not self._shared:
                 start_workers(self._spark)
             self.say(f"Spark runs on {self._spark.sparkContext.master}")
             self._progress = Progress(self._spark, self.console)
@@ -134,7 +133,8 @@ class Job:
 
     def sums(self, summing: Summing, some: Callable[[DataFrame], DataFrame] = all_events) -> DataFrame:
         """Return sums over the events of the window, each once; see Events.sums()."""
-        self._few_rows = self._source.kind == PARQUET and leave_little_to_java(self._source.place)
+        if self._source.kind == PARQUET and leave_little_to_java(self._source.place):
+            self._java_rows = JavaRows.TENANTS if summing.by_tenant else JavaRows.SUMS
         return self._source_events().sums(summing, some)
 
     def _source_events(self) -> Events:

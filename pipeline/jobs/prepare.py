@@ -15,7 +15,7 @@ from pipeline.jobs.batch import write_chargeback, write_throttle, write_usage
 from pipeline.jobs.job import Job, Options
 from pipeline.schema import COUNTS, EVENT
 from pipeline.spark import class_archive
-from pipeline.spark.session import SHUFFLE_PARTITIONS, end_java, make_session, stop
+from pipeline.spark.session import INTERPRETED, SHUFFLE_PARTITIONS, JavaRows, end_java, make_session, stop
 from pipeline.transforms.hours import HOUR
 from pipeline.window import Window
 
@@ -52,14 +52,15 @@ def _run_jobs(folder: Path, flag: str, console: Console) -> None:
         settings=(("spark.driver.extraJavaOptions", flag), (SHUFFLE_PARTITIONS, _FEW_PARTITIONS)),
     )
     # The jobs share it, which saves the start of a session and of its Python workers for each.
-    spark = make_session(settings=dict(options.settings), few_rows=True)
+    spark = make_session(settings=dict(options.settings), java_rows=JavaRows.SUMS)
     try:
-        for write in (
-            lambda job: write_usage(job, HOUR),
-            write_throttle,
-            lambda job: write_chargeback(job, Prices(currency="EUR")),
-        ):
-            with Job(options, console) as job:
-                write(job)
+        with Job(options, console) as job:
+            write_usage(job, HOUR)
+        for key, value in INTERPRETED.items():
+            spark.conf.set(key, value)
+        with Job(options, console) as job:
+            write_throttle(job)
+        with Job(options, console) as job:
+            write_chargeback(job, Prices(currency="EUR"))
     finally:
         stop(spark)

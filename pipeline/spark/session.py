@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,20 +88,38 @@ _SQL: Final = {
 """Settings that jobs rely on."""
 
 
+class JavaRows(Enum):
+    """What Java processes in a job."""
+
+    EVENTS = auto()
+    SUMS = auto()
+    """The sums of Python's workers, with many rows for each tenant."""
+    TENANTS = auto()
+    """Sums with few rows for each tenant."""
+
+
+INTERPRETED: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings with which Spark writes no Java code for a query. To compile it takes longer than to process some
+10,000 rows.
+"""
+
+
 def make_session(
     master: str | None = LOCAL,
     *,
     kafka: bool = False,
     packages: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
-    few_rows: bool = False,
+    java_rows: JavaRows = JavaRows.EVENTS,
 ) -> SparkSession:
     """Make a session in UTC. `settings` override the defaults, except _NEEDED, or add to those of _ADDED.
     Raises PipelineError.
 
     `packages`: the Maven coordinates of what the formats of tables need. `master`: None for that of
-    `spark-submit`, which has then started this process, or else LOCAL. `few_rows`: whether Java processes few
-    rows, because Python's workers process the others.
+    `spark-submit`, which has then started this process, or else LOCAL. `java_rows` matters on this machine.
     """
     # Spark's workers would otherwise take the first python3 on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -111,10 +130,11 @@ def make_session(
     if master is not None:
         builder = builder.master(master)
     wanted = [KAFKA_PACKAGE, *packages] if kafka else list(packages)
-    defaults = _SQL if submitted else _defaults(master or LOCAL, wanted, settings or {}, few_rows=few_rows)
+    defaults = _SQL if submitted else _defaults(master or LOCAL, wanted, settings or {}, java_rows)
     if SparkSession.getActiveSession() is not None:
-        # The session's owner has chosen its shuffle partitions.
-        defaults = {key: value for key, value in defaults.items() if key != SHUFFLE_PARTITIONS}
+        # The session's owner has chosen these.
+        owned = {SHUFFLE_PARTITIONS, *INTERPRETED}
+        defaults = {key: value for key, value in defaults.items() if key not in owned}
     for key, value in {**merged(defaults, settings or {}), **_NEEDED}.items():
         builder = builder.config(key, value)
     spark = _start(builder, master or "the master of spark-submit", attempts=_FETCH_ATTEMPTS if wanted else 1)
@@ -177,7 +197,7 @@ def stop(spark: SparkSession) -> None:
 
 
 def _defaults(
-    master: str, packages: Sequence[str], own: Mapping[str, str], *, few_rows: bool
+    master: str, packages: Sequence[str], own: Mapping[str, str], java_rows: JavaRows
 ) -> dict[str, str]:
     """Return the settings of a session that this process starts itself."""
     log = (_HERE / "log4j2.properties").as_uri()
@@ -191,7 +211,7 @@ def _defaults(
         _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={log} -Dquota.pipeline.log={log_file()}",
     }
     if master.startswith("local"):
-        settings[_JAVA_OPTIONS] += f" {_java_flags(own, few_rows=few_rows)}"
+        settings[_JAVA_OPTIONS] += f" {_java_flags(own, java_rows)}"
         settings |= {
             _HUGE_METHOD: _ANY_METHOD,
             "spark.driver.host": "127.0.0.1",
@@ -200,6 +220,7 @@ def _defaults(
             # On a cluster, the workers' machines may have this package from --py-files only, and not yet.
             "spark.python.daemon.module": "pipeline.spark.python_daemon",
             SHUFFLE_PARTITIONS: LOCAL_SHUFFLE_PARTITIONS,
+            **(INTERPRETED if java_rows is JavaRows.TENANTS else {}),
         }
     if packages:
         settings |= {
@@ -209,10 +230,13 @@ def _defaults(
     return settings
 
 
-def _java_flags(own: Mapping[str, str], *, few_rows: bool) -> str:
+def _java_flags(own: Mapping[str, str], java_rows: JavaRows) -> str:
     """Return flags for a JVM that runs a job. It does not start with two collectors, so the user's stays."""
     chosen = [own.get(_JAVA_OPTIONS, ""), *[os.environ.get(name, "") for name in _JAVA_VARIABLES]]
-    found = [*class_archive.flags(" ".join(chosen)), _NO_OPTIMIZER if few_rows else _COMPILER]
+    found = [
+        *class_archive.flags(" ".join(chosen)),
+        _COMPILER if java_rows is JavaRows.EVENTS else _NO_OPTIMIZER,
+    ]
     return " ".join(found if any(map(_ANY_COLLECTOR.search, chosen)) else [_COLLECTOR, *found])
 
 

@@ -62,5 +62,6 @@ SUMS: Final = Summing(
     ),
     _sums,
     _COUNTS,
+    by_tenant=True,
 )
 """How the sums of tenants are computed: one row for each tenant in each part of the events."""

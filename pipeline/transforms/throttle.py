@@ -71,5 +71,6 @@ SUMS: Final = Summing(
     (*BOUND, _QUOTA),
     are_wanted=_are_bound,
     positive=BOUND,
+    by_tenant=True,
 )
 """How the sums by hour are computed: one row for each key in each part of the events."""

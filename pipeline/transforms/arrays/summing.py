@@ -48,6 +48,8 @@ class Summing:
     positive: Sequence[str] = ()
     """The columns of which one is above 0 in each wanted event; none if there are no such columns."""
     period_ms: int = HOUR_MS
+    by_tenant: bool = False
+    """Whether `sums` returns few rows for each tenant."""
 
     @property
     def result(self) -> StructType:

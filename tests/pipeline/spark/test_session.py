@@ -20,6 +20,7 @@ from pipeline.spark.session import (
     LOCAL_SHUFFLE_PARTITIONS,
     SHUFFLE_PARTITIONS,
     SUBMITTED,
+    JavaRows,
     make_session,
     stop,
 )
@@ -148,12 +149,23 @@ def test_java_has_one_collector(use: Any, monkeypatch: pytest.MonkeyPatch) -> No
     assert any(each.startswith("-XX:Tier4") for each in java_options(builder))
 
 
-def test_java_does_not_optimize_code_for_few_rows(use: Any) -> None:
+@pytest.mark.parametrize("java_rows", JavaRows)
+def test_java_does_not_optimize_code_for_sums(use: Any, java_rows: JavaRows) -> None:
     builder = use(Builder())
-    for few_rows in (True, False):
-        make_session(few_rows=few_rows)
-        assert ("-XX:TieredStopAtLevel=1" in java_options(builder)) == few_rows
-        assert any(each.startswith("-XX:Tier4") for each in java_options(builder)) != few_rows
+    make_session(java_rows=java_rows)
+    few = java_rows is not JavaRows.EVENTS
+    assert ("-XX:TieredStopAtLevel=1" in java_options(builder)) == few
+    assert any(each.startswith("-XX:Tier4") for each in java_options(builder)) != few
+
+
+@pytest.mark.parametrize("java_rows", JavaRows)
+def test_spark_compiles_no_query_for_few_rows(use: Any, java_rows: JavaRows) -> None:
+    builder = use(Builder())
+    make_session(java_rows=java_rows)
+    interpreted = "spark.sql.codegen.wholeStage" in builder.settings
+    assert interpreted == (java_rows is JavaRows.TENANTS)
+    make_session(java_rows=java_rows, settings={"spark.sql.codegen.wholeStage": "true"})
+    assert builder.settings["spark.sql.codegen.wholeStage"] == "true"
 
 
 def test_java_reads_its_classes_from_the_archive(
