@@ -19,6 +19,8 @@ A producer may give up a batch, so a gate has a deadline.
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 from proxy.wire.records.producer_batch import NO_PRODUCER_ID, SEQUENCES, ProducerBatch
@@ -31,12 +33,13 @@ OTHERS_SECONDS: Final = 1.0
 """Without sequence numbers, how long a gate stays after a mute that may begin as late as it is long. A batch
 that is not recognized is rejected for this long."""
 GATES_AT_MOST: Final = 100_000
-"""Past this many, all gates are removed: batches may then be reordered, but memory is bounded."""
+"""Past this many, the gates of the principal with the most are removed: its batches may then be reordered,
+but memory is bounded.
+"""
 
-Producer = tuple[Identity | str, int, str, bytes, int]
+Producer = tuple[Identity | None, int, str, bytes, int]
 """The client, the producer id, and the partition. An idempotent producer may retry on another connection, so
-its client is the principal. The principal is a part of the key because the proxy cannot verify a producer id:
-otherwise any user could set up and remove the gates of others.
+its client is None: any with its principal.
 """
 
 
@@ -61,21 +64,25 @@ class RejectedBatches:
     """The gates of one broker."""
 
     def __init__(self) -> None:
-        self._gates: Final[dict[Producer, _Gate]] = {}
+        self._gates: Final[dict[str, dict[Producer, _Gate]]] = {}
+        """By principal, because the proxy cannot verify a producer id: otherwise any user could set up and
+        remove the gates of others. No principal is without gates.
+        """
+        self._count: native = 0
 
     @property
     def any(self) -> bool:
         """Whether there is any gate."""
-        return len(self._gates) > 0
+        return self._count > 0
 
     def gate_bucket(self, item: Item, batch: ProducerBatch, who: Identity, now: float) -> Bucket | None:
         """The bucket of the gate that rejects this batch; None if no gate does."""
         names = _producer(item, batch, who)
-        gate = self._gates.get(names)
+        gate = self._gate(names, who)
         if gate is None:
             return None
         if now >= gate.deadline or batch.epoch != gate.epoch:
-            del self._gates[names]
+            self._remove(names, who.principal)
             return None
         if batch.producer_id == NO_PRODUCER_ID:
             again = batch.checksum == gate.checksum or batch.base_timestamp <= gate.timestamp
@@ -99,7 +106,7 @@ class RejectedBatches:
     ) -> None:
         """Set up a gate for a rejected batch. Its producer is told to wait, and is muted for a part of it."""
         names = _producer(item, batch, who)
-        gate = self._gates.get(names)
+        gate = self._gate(names, who)
         if batch.producer_id == NO_PRODUCER_ID:
             gate = _Gate(batch, bucket)
             gate.deadline = now + 2.0 * mute_seconds + OTHERS_SECONDS
@@ -111,36 +118,61 @@ class RejectedBatches:
                     gate.end = before.end
             gate.bucket = bucket
             gate.deadline = now + throttle_seconds + IDEMPOTENT_SECONDS
-        if len(self._gates) >= GATES_AT_MOST:
-            self._gates.clear()
-        self._gates[names] = gate
+        if self._count >= GATES_AT_MOST:
+            self._remove_most()
+        of_principal = self._gates.setdefault(who.principal, {})
+        self._count -= len(of_principal)
+        of_principal[names] = gate
+        self._count += len(of_principal)
+
+    def _gate(self, names: Producer, who: Identity) -> _Gate | None:
+        of_principal = self._gates.get(who.principal)
+        return None if of_principal is None else of_principal.get(names)
+
+    def _remove(self, names: Producer, principal: str) -> None:
+        of_principal = self._gates[principal]
+        del of_principal[names]
+        self._count -= 1
+        if not of_principal:
+            del self._gates[principal]
+
+    def _remove_most(self) -> None:
+        most: native = 0
+        largest = ""
+        for principal, of_principal in self._gates.items():
+            if len(of_principal) > most:
+                most = len(of_principal)
+                largest = principal
+        del self._gates[largest]
+        self._count -= most
 
     def admit(self, item: Item, batch: ProducerBatch, who: Identity) -> None:
         """Note that a batch is forwarded: its gate expects the next one, or is removed."""
         names = _producer(item, batch, who)
-        gate = self._gates.get(names)
+        gate = self._gate(names, who)
         if gate is None:
             return
         if batch.producer_id == NO_PRODUCER_ID:
-            del self._gates[names]
+            self._remove(names, who.principal)
         elif batch.base_sequence == gate.expected:
             gate.expected = batch.next_sequence
             if not _before(gate.expected, gate.end):
-                del self._gates[names]
+                self._remove(names, who.principal)
 
     def forget(self, now: float) -> None:
         """Drop the gates whose deadline is over."""
-        gone = [names for names, gate in self._gates.items() if now >= gate.deadline]
-        for names in gone:
-            del self._gates[names]
+        for principal, of_principal in list(self._gates.items()):
+            gone = [names for names, gate in of_principal.items() if now >= gate.deadline]
+            for names in gone:
+                self._remove(names, principal)
 
     def clear(self) -> None:
         self._gates.clear()
+        self._count = 0
 
 
 def _producer(item: Item, batch: ProducerBatch, who: Identity) -> Producer:
-    idempotent = batch.producer_id != NO_PRODUCER_ID
-    client = who.principal if idempotent else who
+    client = who if batch.producer_id == NO_PRODUCER_ID else None
     return (client, batch.producer_id, item.topic, item.topic_id, item.partition)
 
 

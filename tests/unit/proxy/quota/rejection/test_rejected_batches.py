@@ -162,3 +162,25 @@ def test_gates_end_at_their_deadline_and_are_bounded() -> None:
     assert batches.gate_bucket(ITEM, numbered(10, producer_id=producer_id), WHO, 0.0) is BUCKET
     batches.clear()
     assert not batches.any
+
+
+def test_the_principal_with_the_most_gates_makes_room() -> None:
+    batches, neighbour = RejectedBatches(), Identity("neighbour", "c", "127.0.0.1")
+
+    def reject(producer_id: int, who: Identity) -> None:
+        batches.reject(
+            ITEM,
+            numbered(0, producer_id=producer_id),
+            who,
+            BUCKET,
+            throttle_seconds=0.0,
+            mute_seconds=0.0,
+            now=0.0,
+        )
+
+    reject(1, neighbour)
+    for producer_id in range(rejected_batches.GATES_AT_MOST):
+        reject(producer_id, WHO)
+    later = numbered(10, producer_id=1)
+    assert batches.gate_bucket(ITEM, later, neighbour, 0.0) is BUCKET
+    assert batches.gate_bucket(ITEM, later, WHO, 0.0) is None
