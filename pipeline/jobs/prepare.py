@@ -35,21 +35,21 @@ def write_archive(console: Console) -> Path:
         class_archive.FOLDER.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=class_archive.FOLDER, prefix=".") as folder:
             unfinished = Path(folder, "classes")
-            _run_jobs(Path(folder), f"{class_archive.WRITE}{unfinished}", console)
+            _run_jobs(Path(folder), class_archive.writing(unfinished), console)
             end_java()
             return class_archive.keep(unfinished)
     except OSError as error:
         raise PipelineError(f"cannot write to {class_archive.FOLDER}: {error.strerror}") from error
 
 
-def _run_jobs(folder: Path, flag: str, console: Console) -> None:
+def _run_jobs(folder: Path, flags: str, console: Console) -> None:
     schema: Any = to_arrow_schema(EVENT)
     pq.write_table(pa.Table.from_pylist([_EVENT], schema), folder / "events.parquet")
     options = Options(
         events=str(folder / "events.parquet"),
         out=str(folder / "out"),
         window=Window(),
-        settings=(("spark.driver.extraJavaOptions", flag), (SHUFFLE_PARTITIONS, _FEW_PARTITIONS)),
+        settings=(("spark.driver.extraJavaOptions", flags), (SHUFFLE_PARTITIONS, _FEW_PARTITIONS)),
     )
     # The jobs share it, which saves the start of a session and of its Python workers for each.
     spark = make_session(settings=dict(options.settings), java_rows=JavaRows.SUMS)

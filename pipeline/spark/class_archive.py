@@ -14,10 +14,9 @@ from pipeline.errors import PipelineError
 FOLDER: Final = Path(sys.prefix) / "share" / "quota-pipeline"
 _NAME: Final = re.compile(r"classes-(\d+)\.jsa")
 _NO_WARNINGS: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-"""Java would print on each start that an archive does not fit."""
+"""Java would print on each start that an archive does not fit, and hundreds of classes that it leaves out."""
 _OWN: Final = ("Archive", "-Xshare")
 """Texts in the user's own options of archives."""
-WRITE: Final = "-XX:ArchiveClassesAtExit="
 
 
 def find() -> Path | None:
@@ -36,6 +35,11 @@ def flags(own: str) -> list[str]:
     if found is None or re.search(r"[\s\"'\\]", str(found)) or any(text in own for text in _OWN):
         return []
     return [f"-XX:SharedArchiveFile={found}", *_NO_WARNINGS]
+
+
+def writing(place: Path) -> str:
+    """Return Java's flags to write an archive when it ends."""
+    return " ".join([f"-XX:ArchiveClassesAtExit={place}", *_NO_WARNINGS])
 
 
 def keep(written: Path) -> Path:
