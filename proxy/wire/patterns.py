@@ -216,8 +216,10 @@ class PatternSize:
     def _counted(self) -> bool:
         """Read {n}, {n,} or {n,m}; return False if the brace is an ordinary character."""
         end = self._pattern.find(b"}", self._at)
+        if end < 0:
+            return False
         least, comma, most = self._pattern[self._at + 1 : end].partition(b",")
-        if end < 0 or not least.isdigit() or (most and not most.isdigit()):
+        if not least.isdigit() or (most and not most.isdigit()):
             return False
         copies: native = 1
         for number in (least, most):

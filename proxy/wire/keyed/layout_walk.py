@@ -3,12 +3,14 @@
 from typing import Final
 
 from mypy_extensions import i64 as native
+from mypy_extensions import mypyc_attr
 
 from proxy.wire.errors import Short
 from proxy.wire.keyed.layout import BYTES, NUMBERS, STRING, STRINGS, STRUCTURES, Field, RequestLayout
 from proxy.wire.reader import Reader
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LayoutWalk:
     """Reads the fields of a request in turn. A subclass says what it does with arrays."""
 

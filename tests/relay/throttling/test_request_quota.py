@@ -133,9 +133,10 @@ def waiting(correlation_id: int, throttle_ms: int, flexible: bool, more: int = 2
 )
 def test_what_the_proxy_does_not_read_announces_the_wait(api_key: int, version: int, flexible: bool) -> None:
     """Heartbeat, InitProducerId, ConsumerGroupHeartbeat, PushTelemetry."""
-    told = story().client(opaque(1, api_key, version)).at(0.15)
+    empty = bytes(40)
+    told = story().client(opaque(1, api_key, version, empty)).at(0.15)
     told.broker(waiting(1, 0, flexible)).to_client(waiting(1, 500, flexible)).muted(0.65)
-    told.at(9).client(opaque(2, api_key, version)).at(9.09)
+    told.at(9).client(opaque(2, api_key, version, empty)).at(9.09)
     told.broker(waiting(2, 0, flexible)).to_client(waiting(2, 0, flexible)).unmuted()
 
 
