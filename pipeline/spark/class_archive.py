@@ -14,7 +14,7 @@ from pipeline.errors import PipelineError
 FOLDER: Final = Path(sys.prefix) / "share" / "quota-pipeline"
 _NAME: Final = re.compile(r"classes-(\d+)\.jsa")
 _NO_WARNINGS: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-"""Java would print on each start that an archive does not fit, and hundreds of classes that it leaves out."""
+"""Java would print on each start that an archive does not fit, and which classes it does not write."""
 _OWN: Final = ("Archive", "-Xshare")
 """Texts in the user's own options of archives."""
 
