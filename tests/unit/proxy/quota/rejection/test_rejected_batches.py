@@ -26,6 +26,12 @@ def dated(timestamp: int, checksum: int) -> ProducerBatch:
     return ProducerBatch(NO_PRODUCER_ID, -1, -1, 1, checksum, timestamp)
 
 
+def reject_first(batches: RejectedBatches, producer_id: int, who: Identity) -> None:
+    """Reject the first batch of a producer, which need not wait."""
+    batch = numbered(0, producer_id=producer_id)
+    batches.reject(ITEM, batch, who, BUCKET, throttle_seconds=0.0, mute_seconds=0.0, now=0.0)
+
+
 class Partition:
     """What comes of the batches of one partition, in words."""
 
@@ -143,21 +149,13 @@ def test_a_gate_outlasts_its_producers_wait(
 
 def test_gates_end_at_their_deadline_and_are_bounded() -> None:
     batches = RejectedBatches()
-    batches.reject(ITEM, numbered(0), WHO, BUCKET, throttle_seconds=0.0, mute_seconds=0.0, now=0.0)
+    reject_first(batches, 7, WHO)
     batches.forget(IDEMPOTENT_SECONDS - 1)
     assert batches.any
     batches.forget(IDEMPOTENT_SECONDS)
     assert not batches.any
     for producer_id in range(rejected_batches.GATES_AT_MOST + 1):
-        batches.reject(
-            ITEM,
-            numbered(0, producer_id=producer_id),
-            WHO,
-            BUCKET,
-            throttle_seconds=0.0,
-            mute_seconds=0.0,
-            now=0.0,
-        )
+        reject_first(batches, producer_id, WHO)
     assert batches.gate_bucket(ITEM, numbered(10, producer_id=0), WHO, 0.0) is None
     assert batches.gate_bucket(ITEM, numbered(10, producer_id=producer_id), WHO, 0.0) is BUCKET
     batches.clear()
@@ -166,21 +164,9 @@ def test_gates_end_at_their_deadline_and_are_bounded() -> None:
 
 def test_the_principal_with_the_most_gates_makes_room() -> None:
     batches, neighbour = RejectedBatches(), Identity("neighbour", "c", "127.0.0.1")
-
-    def reject(producer_id: int, who: Identity) -> None:
-        batches.reject(
-            ITEM,
-            numbered(0, producer_id=producer_id),
-            who,
-            BUCKET,
-            throttle_seconds=0.0,
-            mute_seconds=0.0,
-            now=0.0,
-        )
-
-    reject(1, neighbour)
+    reject_first(batches, 1, neighbour)
     for producer_id in range(rejected_batches.GATES_AT_MOST):
-        reject(producer_id, WHO)
+        reject_first(batches, producer_id, WHO)
     later = numbered(10, producer_id=1)
     assert batches.gate_bucket(ITEM, later, neighbour, 0.0) is BUCKET
     assert batches.gate_bucket(ITEM, later, WHO, 0.0) is None

@@ -7,13 +7,9 @@ import pytest
 from proxy.quota.identity import Identity
 from proxy.relay.budgets.group_members import MEMBER_BYTES, GroupMembers
 from proxy.relay.requests.group_gate import GroupGate
-from proxy.wire.apis.api import read_request_header
-from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
-from proxy.wire.frames import Frame, FrameSplitter
-from proxy.wire.reader import Reader
 from tests.support.messages.groups import heartbeat, join, sync
-from tests.support.messages.kio_messages import request_frame
+from tests.support.messages.received import received
 
 ALICE: Final = Identity("alice", "app", "127.0.0.1")
 MOST: Final = 200_000
@@ -21,15 +17,9 @@ MOST: Final = 200_000
 
 def take(gate: GroupGate, message: Any) -> int:
     """Give the gate a request, and return the size of its frame."""
-    data = request_frame(message)
-    splitter = FrameSplitter(1 << 20)
-    splitter.feed(data)
-    frame = splitter.next()
-    assert isinstance(frame, Frame)
-    reader = Reader([data], LENGTH_SIZE)
-    header = read_request_header(reader)
-    gate.take(frame, header, reader.offset, ALICE, 10.0)
-    return len(data)
+    frame, header, body_at = received(message)
+    gate.take(frame, header, body_at, ALICE, 10.0)
+    return sum(map(len, frame.pieces))
 
 
 def test_a_join_counts_as_a_whole() -> None:

@@ -10,15 +10,11 @@ from proxy.quota.identity import Identity
 from proxy.relay.budgets.group_members import GroupMembers
 from proxy.relay.requests.request_checks import RequestChecks
 from proxy.relay.settings import RelaySettings
-from proxy.wire.apis.api import read_request_header
-from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
-from proxy.wire.frames import Frame, FrameSplitter
 from proxy.wire.keyed.topic_names import UNNAMED_AT_MOST
-from proxy.wire.reader import Reader
 from tests.support.messages.groups import join
-from tests.support.messages.kio_messages import request_frame
 from tests.support.messages.random_messages import sample
+from tests.support.messages.received import received
 
 ALICE: Final = Identity("alice", "app", "127.0.0.1")
 FRAME_BYTES: Final = 1 << 20
@@ -26,14 +22,8 @@ FRAME_BYTES: Final = 1 << 20
 
 def check(checks: RequestChecks, message: Any) -> None:
     """Check a request."""
-    data = request_frame(message)
-    splitter = FrameSplitter(FRAME_BYTES)
-    splitter.feed(data)
-    frame = splitter.next()
-    assert isinstance(frame, Frame)
-    reader = Reader([data], LENGTH_SIZE)
-    header = read_request_header(reader)
-    checks.check(frame, header, reader.offset, ALICE, 10.0)
+    frame, header, body_at = received(message)
+    checks.check(frame, header, body_at, ALICE, 10.0)
 
 
 def topics_by_id(number: int) -> Any:
