@@ -101,7 +101,9 @@ class Relay:
             spare_items=spare_items,
             reader=settings.reader,
             cursor=cursor,
+            clock=settings.service_clock,
         )
+        self._clock: Final = settings.service_clock
         self.status: Final = RelayStatus(self._requests, self._in_flight)
 
     # Input from the two sockets
@@ -180,12 +182,25 @@ class Relay:
         """Note that all bytes for the broker have been sent."""
         self._requests.buffer.give_memory_back()
 
+    # Time at the broker
+
+    @property
+    def charges_time(self) -> bool:
+        """Whether any quota charges the time that brokers work on requests: then the shell calls note_event()
+        before each call with `now`.
+        """
+        return self._engine.charges_time
+
+    def note_event(self, event: float) -> None:
+        """Note the time of the next call's event, by a finer clock than that of `now`."""
+        self._clock.event = event
+
     # Time in the proxy, which the shell measures for some of the requests
 
     def forwarded_last(self, now: float) -> Exchange | None:
         """Return the last request that the call at `now` has forwarded; None if there is none."""
         last = self._in_flight.last
-        return last if last is not None and last.sent_at == now and not last.local else None
+        return last if last is not None and last.sent_at == self._clock.at(now) and not last.local else None
 
     def is_next(self, exchange: Exchange) -> bool:
         """Whether the response to this request is due next."""

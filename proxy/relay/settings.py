@@ -9,6 +9,7 @@ from proxy.relay.budgets.read_turns import ReadTurns
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.login.authentication import Login
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED, ApiTable
 from proxy.wire.keyed.topic_names import UNNAMED_AT_MOST
 from proxy.wire.protected_topics import ProtectedTopics
@@ -21,8 +22,8 @@ NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
 
 @final
 class RelaySettings:
-    """Created once. The relays only read it; they change what they share: memory, items, names and the
-    reader.
+    """Created once. The relays only read it; they change what they share: memory, items, names, the
+    reader and the service clock.
     """
 
     def __init__(
@@ -80,5 +81,7 @@ class RelaySettings:
         """The items of messages that are done with, for the next ones."""
         self.reader: Final = Reader(NOTHING)
         """Reads every message that is there as a whole, one after the other."""
+        self.service_clock: Final = ServiceClock()
+        """When brokers work on requests."""
         self.in_flight_room: Final = InFlightRoom() if in_flight_room is None else in_flight_room
         """The room for requests in flight that connections share."""

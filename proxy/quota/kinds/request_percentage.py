@@ -102,19 +102,17 @@ class RequestPercentage(Quota):
         bucket = self._used.find(who, now)
         if bucket is None:
             return ALLOW
-        seconds = bucket.record(self._busy_seconds(bucket, request, response, now) * _PERCENT, now)
+        seconds = bucket.record(self._busy_seconds(bucket, request, response) * _PERCENT, now)
         return ALLOW if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
 
-    def _busy_seconds(
-        self, bucket: Bucket, request: RequestView, response: ResponseView, now: float
-    ) -> float:
+    def _busy_seconds(self, bucket: Bucket, request: RequestView, response: ResponseView) -> float:
         """What to charge for a request."""
         if self.threads <= 0 or response.began <= 0.0 or request.api_key in _BOUNDED_APIS:
             return _busy_seconds(request, response)
         busy = bucket.busy_time
         if busy is None:
             busy = bucket.busy_time = BusyTime()
-        return busy.charge(response.began, now, float(self.threads))
+        return busy.charge(response.began, response.began + response.service_seconds, float(self.threads))
 
     def configure(self, limits: Limits, now: float) -> None:
         self._used.configure(limits, _rule(limits), now)

@@ -79,7 +79,8 @@ class RequestAdmission:
         self._mode: Final = mode
         self._parser: Final = parser
         self._charges: Final = RequestCharges(engine, in_flight, names)
-        self._forwarder: Final = RequestForwarder(output, traffic)
+        self._forwarder: Final = RequestForwarder(output, traffic, settings.service_clock)
+        self._clock: Final = settings.service_clock
         self._output: Final = output
         self._traffic: Final = traffic
         self._large: RequestCutThrough | None = None
@@ -226,7 +227,9 @@ class RequestAdmission:
             self._forwarder.forward(frame, exchange, view, now)
             return
         if self._large is None:
-            self._large = RequestCutThrough(self._output, self._traffic, self._parser, self._charges)
+            self._large = RequestCutThrough(
+                self._output, self._traffic, self._parser, self._charges, self._clock
+            )
         self._mode.change(CUTTING_THROUGH)
         self._large.begin(CutThrough(frame, exchange, reader, view), now)
 

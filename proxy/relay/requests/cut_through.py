@@ -9,6 +9,7 @@ from proxy.relay.cut_through_usage import CutThroughUsage
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.charges import RequestCharges
 from proxy.relay.requests.parser import RequestParser
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame
@@ -20,11 +21,17 @@ class RequestCutThrough:
     """For each part after the first: read_on(); charge(), if the part has items; forward()."""
 
     def __init__(
-        self, output: RelayOutput, traffic: Traffic, parser: RequestParser, charges: RequestCharges
+        self,
+        output: RelayOutput,
+        traffic: Traffic,
+        parser: RequestParser,
+        charges: RequestCharges,
+        clock: ServiceClock,
     ) -> None:
         self._output: Final = output
         self._parser: Final = parser
         self._charges: Final = charges
+        self._clock: Final = clock
         self._usage: Final = CutThroughUsage(traffic, inbound=True)
         self._cut: CutThrough | None = None
         self._charged_at = 0.0
@@ -74,7 +81,7 @@ class RequestCutThrough:
         if cut.view is not None and cut.waiting > CUT_THROUGH_BYTES:
             raise Malformed(f"a field of the request is longer than {CUT_THROUGH_BYTES} bytes")
         if complete:
-            cut.exchange.sent_at = now
+            cut.exchange.sent_at = self._clock.at(now)
             self._usage.end(cut)
             self._cut = None
 

@@ -6,6 +6,7 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange
 from proxy.relay.output import RelayOutput
 from proxy.relay.produced_records import abandon_records, send_records
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.edit import LENGTH_SIZE, apply, with_length
 from proxy.wire.frames import Frame
@@ -16,13 +17,14 @@ from proxy.wire.views import RequestView
 class RequestForwarder:
     """The forwarder of one connection. Times are the relay's `now`."""
 
-    def __init__(self, output: RelayOutput, traffic: Traffic) -> None:
+    def __init__(self, output: RelayOutput, traffic: Traffic, clock: ServiceClock) -> None:
         self._output: Final = output
         self._traffic: Final = traffic
+        self._clock: Final = clock
 
     def forward(self, frame: Frame, exchange: Exchange, view: RequestView | None, now: float) -> None:
         """Forward a whole request with its edits; `view` is None if the proxy does not read it."""
-        exchange.sent_at = now
+        exchange.sent_at = self._clock.at(now)
         if view is None or not view.edited:
             self._output.forward_to_broker(frame)
         else:

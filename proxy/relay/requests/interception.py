@@ -7,6 +7,7 @@ from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import InFlight
 from proxy.relay.intercepted import Intercepted, max_request_bytes
 from proxy.relay.output import RelayOutput
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.apis.api import Api, RequestHeader
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
@@ -18,7 +19,7 @@ from proxy.wire.views import RequestView
 class Interception:
     """The intercepted requests of one connection."""
 
-    __slots__ = ("_api_keys", "_engine", "_in_flight", "_output")
+    __slots__ = ("_api_keys", "_clock", "_engine", "_in_flight", "_output")
 
     def __init__(
         self,
@@ -26,12 +27,14 @@ class Interception:
         in_flight: InFlight,
         output: RelayOutput,
         api_keys: frozenset[int],
+        clock: ServiceClock,
     ) -> None:
         """`api_keys`: the APIs that the proxy intercepts whatever the quotas; they add others."""
         self._engine: Final = engine
         self._in_flight: Final = in_flight
         self._output: Final = output
         self._api_keys: Final = api_keys
+        self._clock: Final = clock
 
     def covers(self, api_key: int) -> bool:
         """Whether the proxy answers requests of this API."""
@@ -68,13 +71,13 @@ class Interception:
 
     def ask(self, exchange: Exchange, frame: bytes, now: float) -> None:
         """Send the broker a request of the proxy's own, for an intercepted one."""
-        exchange.sent_at = now
+        exchange.sent_at = self._clock.at(now)
         self._output.send_to_broker([frame])
         self._in_flight.ask(exchange)
 
     def forward(self, exchange: Exchange, frame: bytes, now: float) -> None:
         """Forward an intercepted request after all."""
-        exchange.sent_at = now
+        exchange.sent_at = self._clock.at(now)
         self._in_flight.forward(exchange)
         self._output.send_to_broker([frame])
 

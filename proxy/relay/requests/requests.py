@@ -85,7 +85,9 @@ class Requests:
         self._output: Final = output
         self.sender: Final = Sender(client, traffic, node_id)
         self._authentication: Final = authentication
-        self.interception: Final = Interception(engine, in_flight, output, settings.intercepted_api_keys)
+        self.interception: Final = Interception(
+            engine, in_flight, output, settings.intercepted_api_keys, settings.service_clock
+        )
         self._splitter: Final = FrameSplitter(settings.max_frame_bytes)
         self._max_list_bytes: Final[native] = settings.max_list_bytes
         self._list_from: Final[native] = min(LIST_BYTES, settings.max_list_bytes + 1)

@@ -7,6 +7,7 @@ from proxy.quota.verdict import Verdict
 from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import SHARE_FETCH
 from proxy.wire.apis.throttle_times import announce
 from proxy.wire.edit import LENGTH_SIZE, Edit, i32, insert
@@ -18,7 +19,9 @@ from proxy.wire.views import RequestView, ResponseView
 class ResponseCharges:
     """The charges for the responses of one connection. Times are the relay's `now`."""
 
-    def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: IdBudget) -> None:
+    def __init__(
+        self, engine: QuotaEngine, in_flight: InFlight, names: IdBudget, clock: ServiceClock
+    ) -> None:
         self.responded_at = 0.0
         """When the last response had arrived completely, or the broker had connected: from then on it could
         work on a request.
@@ -26,13 +29,25 @@ class ResponseCharges:
         self._engine: Final = engine
         self._in_flight: Final = in_flight
         self._names: Final = names
+        self._clock: Final = clock
+
+    def responded(self, now: float) -> None:
+        """Note that a response has arrived completely, or that the broker has connected."""
+        self.responded_at = self._clock.at(now)
+
+    def service_seconds(self, exchange: Exchange, now: float) -> float:
+        """Return for how long the broker has worked on a request that was sent to it, until `now`."""
+        return self._clock.at(now) - self._began(exchange)
+
+    def _began(self, exchange: Exchange) -> float:
+        """When the broker began: it works on one request of a connection at a time."""
+        return max(exchange.sent_at, self.responded_at)
 
     def charge(self, exchange: Exchange, request: RequestView, view: ResponseView, now: float) -> float:
         """Charge a response and mute its client; return the time until which it must wait."""
         if exchange.sent_at > 0.0:
-            # A broker works on one request of a connection at a time.
-            view.began = max(exchange.sent_at, self.responded_at)
-            view.service_seconds = now - view.began
+            view.began = self._began(exchange)
+            view.service_seconds = self._clock.at(now) - view.began
         self._names.fill(view.items, exchange.client)
         until = exchange.throttled_until
         verdict = self._engine.charge(request, view, exchange.client, now, until)
@@ -88,8 +103,8 @@ class ResponseCharges:
 
     def charge_time(self, exchange: Exchange, now: float) -> None:
         """Charge only the time of a request to which the broker has responded."""
-        began = max(exchange.sent_at, self.responded_at)
-        self.charge_work(exchange, now - began, now, began)
+        began = self._began(exchange)
+        self.charge_work(exchange, self._clock.at(now) - began, now, began)
 
     def charge_work(self, exchange: Exchange, seconds: float, now: float, began: float = 0.0) -> None:
         """Charge work on a request, such as the proxy's own on an intercepted one, as that of the broker, and

@@ -90,7 +90,7 @@ class LateResponses:
         if self._within_frame:
             self._within_frame = not frame.complete
             if frame.complete:
-                self._charges.responded_at = now
+                self._charges.responded(now)
             return
         self._within_frame = not frame.complete
         reader = Reader(frame.pieces, LENGTH_SIZE)
@@ -102,7 +102,7 @@ class LateResponses:
         elif self._by_time and exchange.api_key != PRODUCE and exchange.sent_at > 0.0:
             self._charges.charge_time(exchange, now)
         if frame.complete:
-            self._charges.responded_at = now
+            self._charges.responded(now)
 
 
 def read_unsent(

@@ -36,6 +36,7 @@ from proxy.relay.responses.cut_through import ResponseCutThrough
 from proxy.relay.responses.late_responses import LateResponses
 from proxy.relay.responses.whole_responses import WholeResponses
 from proxy.relay.responses.withheld_responses import WithheldResponses
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.api_keys import FIND_COORDINATOR
 from proxy.wire.apis.api import Api
@@ -79,12 +80,13 @@ class Responses:
         spare_items: SpareItems,
         reader: Reader,
         cursor: Cursor,
+        clock: ServiceClock,
     ) -> None:
         """`authentication`: None if logins do not name the clients. `reader` and `cursor` read every response
         that is there as a whole, one after the other.
         """
         self._engine: Final = engine
-        self.charges: Final = ResponseCharges(engine, in_flight, names)
+        self.charges: Final = ResponseCharges(engine, in_flight, names, clock)
         self._withheld: Final = WithheldResponses(engine, traffic, in_flight, names, self.charges)
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
@@ -135,7 +137,7 @@ class Responses:
 
     def broker_reached(self, now: float) -> None:
         """Note that the broker is connected."""
-        self.charges.responded_at = now
+        self.charges.responded(now)
 
     @property
     def forwardable(self) -> int:
@@ -182,7 +184,7 @@ class Responses:
             else:
                 self._add_to_buffer(frame, now)
             if frame.complete:
-                self.charges.responded_at = now
+                self.charges.responded(now)
             self._free -= 1
             if self._free <= 0 and self._pauses(now):
                 return
@@ -268,9 +270,7 @@ class Responses:
     def _read_header(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
         """Read a response; the reader is behind its correlation_id."""
         if exchange.sent_at > 0.0:
-            # A broker works on one request of a connection at a time.
-            seconds = now - max(exchange.sent_at, self.charges.responded_at)
-            self._traffic.broker_times.note(exchange.api_key, seconds)
+            self._traffic.broker_times.note(exchange.api_key, self.charges.service_seconds(exchange, now))
         if exchange.silent:
             self._whole.read_silent(frame, reader, exchange, now)
             self._in_flight.count_throttle(exchange)

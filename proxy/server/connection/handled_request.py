@@ -40,7 +40,7 @@ class HandledRequest(Generic[C]):
         if session.question is None:
             session.question = BrokerQuestion(asyncio.get_running_loop())
         response = session.question.ask()
-        session.act_on(relay, relay.ask_broker(self.request.exchange, frame, session.time()))
+        session.act_on(relay, relay.ask_broker(self.request.exchange, frame, session.event_time(relay)))
         return await response
 
     async def earlier_done(self) -> None:
@@ -72,7 +72,9 @@ class HandledRequest(Generic[C]):
         if relay is None or session.over:
             return
         try:
-            output = relay.answer(self.request.exchange, frame, session.time(), throttle, delay_seconds)
+            output = relay.answer(
+                self.request.exchange, frame, session.event_time(relay), throttle, delay_seconds
+            )
         except RelayError as error:
             session.fail_in_call(relay, error)
             return
@@ -85,7 +87,7 @@ class HandledRequest(Generic[C]):
         if relay is None or session.over:
             return
         try:
-            output = relay.forward(self.request.exchange, frame, session.time())
+            output = relay.forward(self.request.exchange, frame, session.event_time(relay))
         except RelayError as error:
             session.fail_in_call(relay, error)
             return

@@ -96,6 +96,15 @@ class RelaySession(Generic[C]):
         self._client_full = False
         """Whether the client's socket takes no more for now, so that responses wait in the proxy."""
 
+    def event_time(self, relay: Relay) -> float:
+        """Return the `now` for a call of the relay that follows directly. If the relay needs it, it gets the
+        time by a finer clock, too.
+        """
+        now = self.time()
+        if relay.charges_time:
+            relay.note_event(event_at(now))
+        return now
+
     # The client's side
 
     def receive_from_client(self, data: bytes) -> None:
@@ -107,7 +116,7 @@ class RelaySession(Generic[C]):
             self.pause(RESPONSES_UNREAD, True)
         if self._unrouted is not None:
             self._unrouted.append(data)
-        now = self.time()
+        now = self.event_time(relay)
         self.heard_at = now
         began = self._measured_reads.began(now)
         try:
@@ -154,7 +163,7 @@ class RelaySession(Generic[C]):
     def broker_connected(self) -> None:
         self._unrouted = None
         if self.relay is not None:
-            self.relay.broker_reached(self.time())
+            self.relay.broker_reached(self.event_time(self.relay))
         self.pause(CONNECTING, False)
         self._give_memory_back()
 
@@ -162,7 +171,7 @@ class RelaySession(Generic[C]):
         relay = self.relay
         if relay is None:
             return
-        now = self.time()
+        now = self.event_time(relay)
         if self.over:
             self._read_late(relay, data)
             return
@@ -194,7 +203,7 @@ class RelaySession(Generic[C]):
 
     def _read_late(self, relay: Relay, data: bytes) -> None:
         """Take what the broker sends after the end of the connection; see Relay.receive_late()."""
-        if relay.receive_late(data, self.time()):
+        if relay.receive_late(data, self.event_time(relay)):
             self._loop.call_later(PAUSE_SECONDS, self._read_late, relay, b"")
         self._broker.await_late(relay.awaits_late)
 
@@ -301,7 +310,7 @@ class RelaySession(Generic[C]):
             for broker in brokers:
                 self._host.learn_broker(broker)
             try:
-                output = relay.brokers_known(self.time())
+                output = relay.brokers_known(self.event_time(relay))
             except RelayError as error:
                 self.fail_in_call(relay, error)
                 return
@@ -342,7 +351,7 @@ class RelaySession(Generic[C]):
             return
         try:
             # The loop's clock may be a little early for its own timers.
-            output = relay.handle_timer(max(self.time(), relay.output.next_timer))
+            output = relay.handle_timer(max(self.event_time(relay), relay.output.next_timer))
         except RelayError as error:
             self.fail_in_call(relay, error)
             return
@@ -356,7 +365,7 @@ class RelaySession(Generic[C]):
             self.give_up(CLIENT_CLOSED, "the client closed")
             return
         try:
-            output = relay.take_turn(self.time())
+            output = relay.take_turn(self.event_time(relay))
         except RelayError as error:
             self.fail_in_call(relay, error)
             return

@@ -50,6 +50,18 @@ def test_the_time_until_the_response_is_charged_and_announced() -> None:
     told.at(0.65).unmuted().idle()
 
 
+def test_time_is_charged_by_the_clock_of_the_events() -> None:
+    limits = engine(TENTH)
+    told = Playbook(drive(limits, Ports(), Traffic())).client(produce(1)).to_broker(produce(1))
+    told.relay.note_event(START + 0.0003)
+    told.client(produce(2)).to_broker(produce(2)).broker(produced(1)).to_client(produced(1))
+    told.relay.note_event(START + 0.0008)
+    told.broker(produced(2)).to_client(produced(2))
+    [bucket] = live_buckets(limits)
+    # In percent-seconds: the first took the broker from `now` on, the second from then on.
+    assert bucket.used == pytest.approx(0.03 + 0.05)
+
+
 def test_within_the_share_nothing_happens() -> None:
     told = story().client(produce(1)).to_broker(produce(1))
     told.at(0.09).broker(produced(1)).to_client(produced(1)).unmuted()

@@ -20,6 +20,7 @@ from proxy.relay.login.authentication import Authentication, Login
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.buffer import LARGE_FRAME_SECONDS, RequestBuffer
 from proxy.relay.requests.interception import Interception
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from proxy.wire.frames import Frame
 from proxy.wire.topic_names import TopicNames
@@ -55,7 +56,7 @@ class Side:
             self.authentication = Authentication(
                 Login("sub", ""), traffic, in_flight, "127.0.0.1", BrokerErrors(traffic, 1)
             )
-        interception = Interception(quota_engine, in_flight, self.output, frozenset([OWN]))
+        interception = Interception(quota_engine, in_flight, self.output, frozenset([OWN]), ServiceClock())
         gate = FetchGate(quota_engine, in_flight, IdBudget(TopicNames()), PlanTurns(), False, SESSION_MASK)
         self.frames = frames or LargeFrames()
         self.buffer = RequestBuffer(

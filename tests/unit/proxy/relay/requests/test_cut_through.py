@@ -15,6 +15,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.requests.charges import RequestCharges
 from proxy.relay.requests.cut_through import RequestCutThrough
 from proxy.relay.requests.parser import RequestParser
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.cursor import NO_ID, Cursor
@@ -52,6 +53,7 @@ class Side:
                 cursor=Cursor(),
             ),
             RequestCharges(quotas, self.in_flight, IdBudget(TopicNames())),
+            ServiceClock(),
         )
         client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
         self.exchange = Exchange(1, client, api_key=PRODUCE)

@@ -6,6 +6,7 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.forwarder import RequestForwarder
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import PRODUCE
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import LENGTH_SIZE, Edit
@@ -21,7 +22,7 @@ class Side:
     def __init__(self) -> None:
         self.traffic = Traffic(topic_partitions=True, usage=UsageLedger())
         self.output = RelayOutput()
-        self.forwarder = RequestForwarder(self.output, self.traffic)
+        self.forwarder = RequestForwarder(self.output, self.traffic, ServiceClock())
         client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
         self.exchange = Exchange(1, client, api_key=PRODUCE)
         self.view = RequestView(PRODUCE, 9, 1, "c", 100, flexible=True, want_items=True)

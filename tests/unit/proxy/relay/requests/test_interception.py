@@ -8,6 +8,7 @@ from proxy.relay.exchange import new_client
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.interception import Interception
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import METADATA
 from proxy.wire.apis.api import read_request_header
 from proxy.wire.edit import LENGTH_SIZE
@@ -28,7 +29,9 @@ class Side:
         self.output = RelayOutput()
         quota_engine = engine(quotas or {})
         self.in_flight = InFlight(quota_engine, self.traffic, self.output)
-        self.interception = Interception(quota_engine, self.in_flight, self.output, frozenset([OWN]))
+        self.interception = Interception(
+            quota_engine, self.in_flight, self.output, frozenset([OWN]), ServiceClock()
+        )
         self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
 
     def hand_out(self, *pieces: bytes, complete: bool = True) -> None:

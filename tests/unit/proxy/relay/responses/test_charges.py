@@ -12,6 +12,7 @@ from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.responses.charges import ResponseCharges
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import FETCH
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import i32
@@ -32,7 +33,7 @@ class Side:
         traffic = Traffic()
         quota_engine = engine(quotas, resources=resources)
         self.in_flight = InFlight(quota_engine, traffic, RelayOutput())
-        self.charges = ResponseCharges(quota_engine, self.in_flight, IdBudget(TopicNames()))
+        self.charges = ResponseCharges(quota_engine, self.in_flight, IdBudget(TopicNames()), ServiceClock())
         self.exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))
         self.request = RequestView(FETCH, 11, 1, "c", 100, flexible=False)
         self.view = ResponseView(11, False, BODY)

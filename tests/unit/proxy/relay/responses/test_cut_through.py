@@ -13,6 +13,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.cut_through import ResponseCutThrough
 from proxy.relay.responses.withheld_responses import WithheldResponses
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import FETCH
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Short
@@ -38,7 +39,7 @@ class Side:
         self.output = RelayOutput()
         self.in_flight = InFlight(limits, self.traffic, self.output)
         names = IdBudget(TopicNames())
-        charges = ResponseCharges(limits, self.in_flight, names)
+        charges = ResponseCharges(limits, self.in_flight, names, ServiceClock())
         self.large = ResponseCutThrough(
             traffic=self.traffic,
             in_flight=self.in_flight,

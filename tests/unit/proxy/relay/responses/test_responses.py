@@ -12,6 +12,7 @@ from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.responses.responses import FIRST_PART_BYTES, Responses
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
 from proxy.wire.cursor import Cursor
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
@@ -41,6 +42,7 @@ class Side:
             spare_items=SpareItems(SpareTable()),
             reader=Reader(NOTHING),
             cursor=Cursor(),
+            clock=ServiceClock(),
         )
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 

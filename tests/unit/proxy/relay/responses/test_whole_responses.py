@@ -13,6 +13,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.whole_responses import WholeResponses
 from proxy.relay.responses.withheld_responses import WithheldResponses
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE
 from proxy.wire.frames import Frame
@@ -43,7 +44,7 @@ class Side:
         self.in_flight = InFlight(self.limits, self.traffic, self.output)
         self.errors = BrokerErrors(self.traffic, 0)
         names = IdBudget(TopicNames())
-        charges = ResponseCharges(self.limits, self.in_flight, names)
+        charges = ResponseCharges(self.limits, self.in_flight, names, ServiceClock())
         self.whole = WholeResponses(
             traffic=self.traffic,
             in_flight=self.in_flight,

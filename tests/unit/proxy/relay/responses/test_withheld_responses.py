@@ -13,6 +13,7 @@ from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.withheld_responses import SMALL_BYTES, WithheldResponses
+from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import FETCH, PRODUCE
 from proxy.wire.fetch.rewrite import fetch_response
 from proxy.wire.frames import Frame
@@ -41,7 +42,7 @@ class Side:
         self.output = RelayOutput()
         self.in_flight = InFlight(quotas, self.traffic, self.output)
         names = IdBudget(Names())
-        charges = ResponseCharges(quotas, self.in_flight, names)
+        charges = ResponseCharges(quotas, self.in_flight, names, ServiceClock())
         self.withheld = WithheldResponses(quotas, self.traffic, self.in_flight, names, charges)
         bucket = Bucket(quota="q", limit=1000.0, rule=RateRule(burst_seconds=1.0), now=START)
         bucket.record(owed, START)
