@@ -164,4 +164,5 @@ function startDetail() {
   element("change-type").addEventListener("change", drawForm);
   element("change").addEventListener("submit", submitChange);
   element("detail-close").addEventListener("click", closeDetail);
+  element("detail").addEventListener("keydown", (event) => { if (event.key === "Escape") closeDetail(); });
 }

@@ -62,6 +62,11 @@ class Page:
     async def click(self, selector: str) -> None:
         await self.run(f"document.querySelector({json.dumps(selector)}).click()")
 
+    async def press(self, key: str) -> None:
+        """Press and release a key in the element that has the focus."""
+        for event in ("keyDown", "keyUp"):
+            await self.call("Input.dispatchKeyEvent", type=event, key=key)
+
     async def look(self, width: int, height: int, scheme: str = "light") -> None:
         """Set the size in CSS pixels, and the color scheme."""
         await self.call(

@@ -161,6 +161,10 @@ async def test_the_page_can_be_used_by_keyboard_and_on_a_phone() -> None:
         assert 0 <= await page.run("document.activeElement.getBoundingClientRect().top") < 200
         await page.click("#detail-close")
         assert await page.run(f"document.activeElement === {row}")
+        await page.run(f"{row}.click()")
+        await page.press("Escape")
+        assert await page.run("element('detail').hidden")
+        assert await page.run(f"document.activeElement === {row}")
         # Without the heads of the table, which a phone does not show.
         await page.run("location.hash = '#use'")
         first = "document.querySelector('#rows button')?.textContent"
