@@ -3,9 +3,11 @@
 It is imported late: aiohttp takes long to import.
 """
 
+import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Final
 
 from aiohttp import web
 
@@ -14,6 +16,10 @@ from proxy.security.secrets import read_secret
 from proxy.security.tls import TlsFiles
 from proxy.server.listener.ports.broker_ports import BACKLOG
 from proxy.telemetry.guard import Guard
+
+CONNECTIONS: Final = 128
+"""Connections that may be open at a time. They use descriptors that clients and brokers need, too."""
+HANDSHAKE_SECONDS: Final = 10.0
 
 
 def admin_guard(admin: Admin) -> Guard:
@@ -29,6 +35,27 @@ async def serve_application(
     # Nobody has to compress a request; aiohttp would decompress it before the access rules apply.
     runner = web.AppRunner(application, access_log=None, auto_decompress=False)
     await runner.setup()
+    served = runner.server
+    assert served is not None, "it has been set up"
     context = None if tls is None else tls.following_context()
-    await web.SockSite(runner, bound, backlog=BACKLOG, ssl_context=context).start()
-    return runner.cleanup
+    server = await asyncio.get_running_loop().create_server(
+        partial(_accept, served),
+        sock=bound,
+        backlog=BACKLOG,
+        ssl=context,
+        ssl_handshake_timeout=None if context is None else HANDSHAKE_SECONDS,
+    )
+
+    async def stop() -> None:
+        server.close()
+        await runner.cleanup()
+
+    return stop
+
+
+def _accept(served: web.Server) -> asyncio.Protocol:
+    """Accept a connection. Beyond CONNECTIONS, it replaces the oldest one, which may never send a request."""
+    connections = served.connections
+    for connection in connections[: max(len(connections) + 1 - CONNECTIONS, 0)]:
+        connection.force_close()
+    return served()

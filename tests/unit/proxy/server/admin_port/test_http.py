@@ -1,7 +1,10 @@
-"""The admin port: who may read it, and that it decompresses nothing."""
+"""The admin port: who may read it, how many connections it has, and that it decompresses nothing."""
 
+import asyncio
 import gzip
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +12,9 @@ from typing import Any
 from aiohttp import ClientSession, web
 
 from proxy.config.settings import Admin
-from proxy.server.admin_port.http import admin_guard, serve_application
+from proxy.server.admin_port.http import CONNECTIONS, admin_guard, serve_application
+
+WAIT_SECONDS = 60.0
 
 
 def request(token: str = "", method: str = "GET") -> Any:
@@ -41,20 +46,53 @@ def test_names_of_the_host_are_those_of_the_settings() -> None:
         assert guard.allows(asked) is allowed
 
 
+@asynccontextmanager
+async def serving(*routes: web.RouteDef) -> AsyncIterator[int]:
+    """Serve routes at a port."""
+    application = web.Application()
+    application.add_routes(routes)
+    bound = socket.create_server(("127.0.0.1", 0))
+    stop = await serve_application(application, bound, None)
+    try:
+        yield bound.getsockname()[1]
+    finally:
+        await stop()
+
+
+async def healthz(request: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+async def ask(port: int) -> str:
+    async with ClientSession() as client, client.get(f"http://127.0.0.1:{port}/") as response:
+        return await response.text()
+
+
+async def test_connections_that_send_nothing_keep_nobody_out() -> None:
+    async def pong(request: web.Request) -> web.Response:
+        return web.Response(text="pong")
+
+    async with serving(web.get("/", pong)) as port, ClientSession() as client:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS + 5)]
+        async with client.get(f"http://127.0.0.1:{port}/") as response:
+            assert await response.text() == "pong"
+        async with asyncio.timeout(WAIT_SECONDS):
+            for reader, _ in silent[:6]:
+                assert await reader.read() == b""
+        assert not any(reader.at_eof() for reader, _ in silent[6:])
+        for _, writer in silent:
+            writer.close()
+
+
 async def test_a_compressed_body_stays_compressed() -> None:
     async def size(request: web.Request) -> web.Response:
         return web.json_response(len(await request.read()))
 
-    application = web.Application()
-    application.add_routes([web.post("/", size)])
-    bound = socket.create_server(("127.0.0.1", 0))
-    stop = await serve_application(application, bound, None)
     bomb = gzip.compress(bytes(1 << 20))
     headers = {"Content-Encoding": "gzip"}
-    try:
-        async with ClientSession() as client:
-            url = f"http://127.0.0.1:{bound.getsockname()[1]}/"
-            async with client.post(url, data=bomb, headers=headers) as response:
-                assert await response.json() == len(bomb)
-    finally:
-        await stop()
+    async with (
+        serving(web.post("/", size)) as port,
+        ClientSession() as client,
+        client.post(f"http://127.0.0.1:{port}/", data=bomb, headers=headers) as response,
+    ):
+        assert await response.json() == len(bomb)
