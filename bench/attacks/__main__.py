@@ -4,7 +4,7 @@ It runs on a real Kafka with the proxy before it. The neighbour produces 200 byt
 alternate with attacks, so that other load on the machine affects both; the figures are those of the attack,
 and how many times the calm ones they are. A second neighbour does the same at the broker itself, and shows
 what part of the latency is the broker's. With --native the same is measured without the proxy, with the same
-quota for the attacker, which Kafka then enforces. With --turns it measures the CPU time of the turns of the
+quotas for the attacker, which Kafka then enforces. With --turns it measures the CPU time of the turns of the
 proxy's event loop instead, which other load hardly changes.
 
 The broker has the JVM flags of Kafka's scripts and Kafka's default numbers of threads: the serial collector
@@ -22,21 +22,19 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.attacks.attacker import attacking, client_id
+from bench.attacks.attacker import attacking
 from bench.attacks.catalogue import ATTACKS, Target
 from bench.attacks.neighbour import Neighbour, latencies, measure_all
+from bench.attacks.quotas import attacker_quotas, in_yaml, key_and_value, limit_attackers
 from bench.attacks.report import NATIVE, PROXY, Measured, report, report_turns
 from bench.attacks.turns import LoopTurns
 from bench.options import add_rounds, bench_parser
 from bench.output.page import Page
 from bench.peers.tls import make_certificate
 from bench.replication.kip_73 import JVM_FLAGS
-from proxy.cli.quotas.changes import EntityAlteration
-from proxy.cli.quotas.cluster.client import QuotaClient
 from proxy.demo.embedded_kafka import EmbeddedKafka
 from proxy.demo.embedded_proxy import EmbeddedProxy
 from proxy.demo.ports import free_port_range
-from proxy.upstream.cluster_access import ClusterAccess
 
 TOPIC: Final = "attacked"
 WARM_UP_SECONDS: Final = 1.0
@@ -46,8 +44,6 @@ RECORD_BYTES: Final = 1_000_000
 """The records that the topic has before the attacks: more than the largest Fetch of an attack, 50 MiB."""
 ANY_RATE: Final = 1e12
 """Bytes/s that no client reaches: the proxy checks these quotas, and never throttles."""
-CONNECT_SECONDS: Final = 10.0
-REQUEST_PERCENTAGE: Final = "request_percentage"
 THREADS: Final = {"num.network.threads": "3", "num.io.threads": "8"}
 """Kafka's defaults."""
 UNKNOWN_TO_BROKERS: Final = "tls_handshakes"
@@ -115,22 +111,6 @@ def warm_up(names: Sequence[str], broker: Target, seconds: float) -> None:
         neighbour.measure(SETTLE_SECONDS)
 
 
-async def limit_attackers(port: int, request_percentage: float) -> None:
-    """Give the attackers, at the brokers, the quota that they have at the proxy."""
-    entries = [
-        EntityAlteration((entity,), {REQUEST_PERCENTAGE: request_percentage}) for entity in attackers()
-    ]
-    async with QuotaClient(ClusterAccess((("127.0.0.1", port),), CONNECT_SECONDS)) as client:
-        async for _, rejections in client.alter(entries):
-            if rejections:
-                raise RuntimeError(f"Kafka rejects the attackers' quota: {rejections}")
-
-
-def attackers() -> list[tuple[str, str]]:
-    """The attackers as entities of quotas."""
-    return [("client-id", client_id(name)) for name in ATTACKS]
-
-
 def topic_id(admin: AdminClient) -> bytes:
     """Return the id of TOPIC, as soon as the broker that is asked knows the new topic."""
     while True:
@@ -171,11 +151,7 @@ def targets(options: argparse.Namespace) -> Iterator[tuple[Target, Target, LoopT
         limits: list[dict[str, object]] = [
             {"entity": {"user": "<default>"}, "producer_byte_rate": ANY_RATE, "consumer_byte_rate": ANY_RATE},
         ]
-        if options.request_percentage is not None:
-            limits += [
-                {"entity": dict([attacker]), REQUEST_PERCENTAGE: options.request_percentage}
-                for attacker in attackers()
-            ]
+        limits += in_yaml(attacker_quotas(options.quota))
         more: dict[str, object] = {}
         usage: dict[str, object] | None = None
         if options.all_kinds:
@@ -199,10 +175,13 @@ def main() -> None:
     )
     parser.add_argument("--native", action="store_true", help="measure without the proxy, too")
     parser.add_argument(
-        "--request-percentage",
-        type=float,
-        metavar="PERCENT",
-        help="quota of each attacker, in percent of a thread; with --native also at Kafka; default: none",
+        "--quota",
+        action="append",
+        type=key_and_value,
+        default=[],
+        metavar="KEY=VALUE",
+        help="quota of each attacker, such as request_percentage=10, or of their address"
+        " (connection_creation_rate); may be repeated; with --native also at Kafka; default: none",
     )
     parser.add_argument(
         "--nice",
@@ -251,8 +230,7 @@ def main() -> None:
         for name in names:
             run(PROXY, proxy, name)
         if options.native:
-            if options.request_percentage is not None:
-                asyncio.run(limit_attackers(broker.port, options.request_percentage))
+            asyncio.run(limit_attackers(broker.port, attacker_quotas(options.quota)))
             for name in names:
                 if name != UNKNOWN_TO_BROKERS:
                     run(NATIVE, broker, name)

@@ -4,6 +4,7 @@ import asyncio
 import multiprocessing
 import os
 import ssl
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -52,15 +53,20 @@ def client_id(name: str) -> str:
     return f"{frames.CLIENT_ID}-{name}"
 
 
-async def send(target: Target, flood: Flood, done: Done) -> None:
-    """Send a flood on one connection after another, until cancelled."""
+def address(name: str) -> str:
+    """The attacker's address. On Linux each attack has its own, which is not the neighbour's."""
+    return f"127.0.1.{1 + list(ATTACKS).index(name)}" if sys.platform == "linux" else HOST
+
+
+async def send(target: Target, flood: Flood, done: Done, source: str = HOST) -> None:
+    """Send a flood on one connection after another from this address, until cancelled."""
     context = _trusting()
     while True:
         with suppress(OSError, EOFError):
             if flood.tls_handshakes:
-                await _shake_hands(target, context, done)
+                await _shake_hands(target, context, done, source)
             else:
-                await _send_on_one(target, flood, done)
+                await _send_on_one(target, flood, done, source)
         if not flood.tls_handshakes:
             done.count(done.ends)
             await asyncio.sleep(RECONNECT_SECONDS)
@@ -73,17 +79,18 @@ def _trusting() -> ssl.SSLContext:
     return context
 
 
-async def _shake_hands(target: Target, context: ssl.SSLContext, done: Done) -> None:
-    _, writer = await asyncio.open_connection(HOST, target.tls_port, ssl=context)
+async def _shake_hands(target: Target, context: ssl.SSLContext, done: Done, source: str) -> None:
+    port = target.tls_port
+    _, writer = await asyncio.open_connection(HOST, port, ssl=context, local_addr=(source, 0))
     done.count(done.connections)
     done.count(done.responses)
     writer.transport.abort()
 
 
-async def _send_on_one(target: Target, flood: Flood, done: Done) -> None:
+async def _send_on_one(target: Target, flood: Flood, done: Done, source: str) -> None:
     """Send the flood on one connection until it ends. Raises OSError or EOFError if it cannot be opened."""
     limit = READ_BYTES if flood.reads else 1
-    reader, writer = await asyncio.open_connection(HOST, target.port, limit=limit)
+    reader, writer = await asyncio.open_connection(HOST, target.port, limit=limit, local_addr=(source, 0))
     done.count(done.connections)
     free = asyncio.Semaphore(flood.in_flight)
 
@@ -129,7 +136,8 @@ def attack(name: str, target: Target, done: Done, nice: int = 0) -> None:
     flood = replace(made, requests=[frames.sent_by(each, client_id(name)) for each in made.requests])
 
     async def every() -> None:
-        await asyncio.gather(*[send(target, flood, done) for _ in range(flood.connections)])
+        sending = [send(target, flood, done, address(name)) for _ in range(flood.connections)]
+        await asyncio.gather(*sending)
 
     asyncio.run(every())
 
