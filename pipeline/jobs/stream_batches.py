@@ -16,7 +16,7 @@ from pipeline.lake.lake import Lake
 from pipeline.schema import EVENT, names
 from pipeline.storage.filesystem import FilePath
 from pipeline.storage.observed import Observed
-from pipeline.storage.tables import EVENTS_TABLE, LATE_TABLE, QUARANTINE_TABLE, add_distinct, table_folder
+from pipeline.storage.tables import EVENTS_TABLE, LATE_TABLE, quarantine
 from pipeline.transforms.duplicates import CONTRADICTED, IS_KNOWN, contradictions, deduplicate
 from pipeline.transforms.events import bad, checked_lines, good, is_within, with_date, within
 from pipeline.window import Window
@@ -78,7 +78,7 @@ class Batches:
         newest = self._newest_before(spark, number)
         late = contradicting = 0
         if found.bad:
-            add_distinct(bad(checked), table_folder(self._lake.out, QUARANTINE_TABLE))
+            quarantine(bad(checked), self._lake.out)
         if found.first is not None:
             valid = within(good(checked), self._window)
             known = self._known(spark, found)
@@ -111,7 +111,7 @@ class Batches:
 
     def _quarantine_contradictions(self, valid: DataFrame, known: DataFrame) -> int:
         found = Observed(contradictions(valid, known), rows=F.count(F.lit(1)))
-        add_distinct(found.table, table_folder(self._lake.out, QUARANTINE_TABLE))
+        quarantine(found.table, self._lake.out)
         rows: int = found.get()["rows"]
         return rows
 

@@ -62,7 +62,15 @@ def append_parquet(rows: DataFrame, out: str, name: str) -> str:
     return folder
 
 
-def add_distinct(rows: DataFrame, folder: str) -> None:
+def quarantine(rows: DataFrame, out: str) -> None:
+    """Append rows to the quarantine table, unless it has them, when no other run writes it: the end of a
+    write removes what others have written to `_temporary`.
+    """
+    with locked(out, QUARANTINE_TABLE, wait=True):
+        _add_distinct(rows, table_folder(out, QUARANTINE_TABLE))
+
+
+def _add_distinct(rows: DataFrame, folder: str) -> None:
     """Append the rows that the table lacks, each once."""
     fresh = rows.distinct()
     if has_rows(rows.sparkSession, folder):
@@ -297,15 +305,14 @@ class Events:
             events = self._selected(self._observed().table)
             others = Observed(contradictions(events, self._known), rows=F.count(F.lit(1)))
             found = others.table if found is None else found.unionByName(others.table)
-        folder = table_folder(out, QUARANTINE_TABLE)
         if found is not None:
-            with locked(out, QUARANTINE_TABLE, wait=True):
-                if add or is_ingested(self._spark, out):
-                    add_distinct(found, folder)
-                else:
+            if add or is_ingested(self._spark, out):
+                quarantine(found, out)
+            else:
+                with locked(out, QUARANTINE_TABLE, wait=True):
                     write_table(found, out, QUARANTINE_TABLE)
         elif not add and not is_ingested(self._spark, out):
-            FilePath(self._spark, folder).delete()
+            FilePath(self._spark, table_folder(out, QUARANTINE_TABLE)).delete()
         contradicting = 0 if others is None else others.get()["rows"]
         late = (0, 0) if self._late is None else self._late.collect()[0]
         return Quality(seen["read"], seen["bad"], contradicting, *late)

@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.jobs.stream_batches import Batches, Sums
 from pipeline.lake.lake import Lake
+from pipeline.storage import tables
 from pipeline.transforms.duplicates import CONTRADICTION, PLACE
 from pipeline.window import Window
 from tests.support.messages.usage_events import HOUR_MS, START_MS, make_event
@@ -104,6 +106,29 @@ def test_an_event_that_contradicts_a_stored_one_is_quarantined(
     assert sizes(tmp_path) == [1, 2]
     (row,) = read_rows(tmp_path / "quarantine")
     assert (row.reason, json.loads(row.raw)["bytes_in"]) == (CONTRADICTION, 5)
+
+
+def test_no_other_run_writes_the_quarantine_table_meanwhile(
+    spark: SparkSession, records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of its write, it would remove what the stream has written to `_temporary`."""
+    counts: list[int] = []
+
+    @contextmanager
+    def counted(out: str, name: str, *, wait: bool) -> Iterator[None]:
+        assert (out, name, wait) == (str(tmp_path), "quarantine", True)
+        counts.append(quarantined(tmp_path))
+        yield
+        counts.append(quarantined(tmp_path))
+
+    monkeypatch.setattr(tables, "locked", counted)
+    batches(spark, tmp_path).write(records(event(1), {**event(1), "bytes_in": 5}, "no event"), 0)
+    assert counts == [0, 1, 1, 2]
+
+
+def quarantined(out: Path) -> int:
+    """The number of rows of the quarantine table."""
+    return len(read_rows(out / "quarantine")) if (out / "quarantine").exists() else 0
 
 
 def test_events_outside_the_window_are_counted_and_dropped(
