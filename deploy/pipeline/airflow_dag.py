@@ -50,11 +50,19 @@ def make_dag(name: str, schedule: str) -> DAG:
 with make_dag("quota_ingest", "10 * * * *"):
     job("ingest", ["ingest", "--stream", "once", "--late", LATE, "--events", EVENTS, "--out", "/lake"])
 
+
+def wait_for(delta: timedelta) -> TimeDeltaSensor:
+    """A task that waits until so long after the end of the interval; deferred, it occupies no worker."""
+    return TimeDeltaSensor(task_id="wait", delta=delta, deferrable=True)
+
+
 with make_dag("quota_usage", "0 0 * * *"):
-    job("usage", ["usage", "--events", "/lake/events", "--out", "/lake", *WINDOW])
+    # The events of the last hour are in the lake when the next hour's ingest has ended.
+    usage = job("usage", ["usage", "--events", "/lake/events", "--out", "/lake", *WINDOW])
+    wait_for(timedelta(hours=1)) >> usage
 
 with make_dag("quota_bill", "0 0 1 * *"):
-    # Wait for late events of the month; a deferred sensor occupies no worker.
-    wait = TimeDeltaSensor(task_id="wait", delta=timedelta(days=3, hours=1), deferrable=True)
+    # Wait for late events of the month.
+    wait = wait_for(timedelta(days=3, hours=1))
     bill = ["--events", "/lake/events", "--with-late", "--out", "/lake/bills/{{ data_interval_start | ds }}"]
     wait >> job("bill", ["chargeback", *bill, "--prices", "/config/prices.yaml", *WINDOW])

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -61,9 +62,10 @@ def test_the_service_ingests_and_bills_what_it_has_ingested() -> None:
     ingest, bill = commands()
     assert Path(ingest[0]).name == "quota-pipeline"
     assert (parameters(ingest[1:])["out"], Path(bill[0]).name) == (bill[1], "monthly-bill")
-    # Events of a month whose bill is still written are no late ones.
-    late = parameters(ingest[1:])["late"]
-    assert f"$time {late} ago" in (FOLDER / "monthly-bill").read_text()
+    # A run ingests what has come since the last one, so the last bill follows the last events that are no
+    # late ones.
+    [late, unit] = parameters(ingest[1:])["late"].split()
+    assert f"$time {int(late) + 1} {unit} ago" in (FOLDER / "monthly-bill").read_text()
 
 
 @pytest.mark.parametrize(
@@ -73,13 +75,14 @@ def test_the_service_ingests_and_bills_what_it_has_ingested() -> None:
         ("2026-12-31T23:59:00Z", [("2026-12", "2027-01-01")]),
         ("2027-01-01T00:10:00Z", [("2026-12", "2027-01-01"), ("2027-01", "2027-02-01")]),
         ("2026-03-03T23:10:00Z", [("2026-02", "2026-03-01"), ("2026-03", "2026-04-01")]),
-        ("2026-03-04T00:10:00Z", [("2026-03", "2026-04-01")]),
+        ("2026-03-04T00:10:00Z", [("2026-02", "2026-03-01"), ("2026-03", "2026-04-01")]),
+        ("2026-03-05T00:10:00Z", [("2026-03", "2026-04-01")]),
     ],
 )
 def test_a_bill_is_of_a_calendar_month_and_is_completed(
     tmp_path: Path, time: str, months: list[tuple[str, str]]
 ) -> None:
-    """Runs at the end of a month may fail, so those of the next three days compute its bill again."""
+    """Runs at the end of a month may fail, so those of the next four days compute its bill again."""
     stub = tmp_path / "quota-pipeline"
     stub.write_text('#!/bin/sh\nprintf "%s\\n" "$*"\n')
     stub.chmod(0o755)
@@ -100,9 +103,10 @@ def test_a_bill_is_of_a_calendar_month_and_is_completed(
 def test_the_commands_of_the_example_dags_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow is not installed for tests: stubs stand for what the file imports."""
     commands: dict[str, list[str]] = {}
+    waits = MagicMock()
     operator = MagicMock(side_effect=lambda **task: commands.update({task["task_id"]: task["command"]}))
     for line in re.findall(r"^ *from ((?:airflow|docker)\S*) import", DAGS.read_text(), re.MULTILINE):
-        monkeypatch.setitem(sys.modules, line, MagicMock(DockerOperator=operator))
+        monkeypatch.setitem(sys.modules, line, MagicMock(DockerOperator=operator, TimeDeltaSensor=waits))
     runpy.run_path(str(DAGS))
     ends = {"{{ data_interval_start | ds }}": "2026-02-01", "{{ data_interval_end | ds }}": "2026-03-01"}
     found = {}
@@ -113,6 +117,11 @@ def test_the_commands_of_the_example_dags_are_valid(monkeypatch: pytest.MonkeyPa
         found[name] = parameters(shlex.split(text))
     assert list(found) == ["ingest", "usage", "bill"]
     assert {found[name]["events"] for name in ("usage", "bill")} == {found["ingest"]["out"] + "/events"}
+    # Ten minutes after the hour, the events of the hour are ingested.
+    assert [call.kwargs["delta"] for call in waits.call_args_list] == [
+        timedelta(hours=1),
+        timedelta(days=3, hours=1),
+    ]
     assert found["bill"]["with_late"]
     assert found["bill"]["out"] == "/lake/bills/2026-02-01"
     assert (found["bill"]["start"], found["bill"]["end"]) == ("2026-02-01", "2026-03-01")
