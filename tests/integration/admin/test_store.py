@@ -31,6 +31,8 @@ pytestmark = pytest.mark.kafka
 RATE = "producer_byte_rate"
 OTHER = "consumer_byte_rate"
 ALICE = {"user": "alice"}
+FEWEST_CHANGES, MOST_CHANGES = 5, 30
+"""A busy machine may delay some of them."""
 
 
 @pytest.fixture
@@ -79,13 +81,17 @@ def test_a_change_crosses_over_within_a_second(
 ) -> None:
     one, other = [run_proxy(kafka.bootstrap, settings=with_store(topic)) for _ in range(2)]
     crossed = []
-    for rate in range(1, 6):
+    # A change follows as soon as the one before has crossed. A proxy that looked for changes every few
+    # seconds would have just looked, and each change but the first would wait that long.
+    for rate in range(1, MOST_CHANGES):
         set_quota(one, producer_byte_rate=float(rate))
         acknowledged = time.monotonic()
         assert shown(one) == quotas_of(alice={RATE: rate}), "acknowledged and not in force"
         wait_until(lambda rate=rate: shown(other) == quotas_of(alice={RATE: rate}), "the other proxy to know")
         crossed.append(time.monotonic() - acknowledged)
-    assert min(crossed) < 1.0, crossed
+        if rate >= FEWEST_CHANGES and min(crossed[1:]) < 1.0:
+            break
+    assert min(crossed[1:]) < 1.0, crossed
     assert describe(kafka.port(1)) == {}, "a broker has learned of it"
 
 
