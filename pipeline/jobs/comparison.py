@@ -11,6 +11,7 @@ from pipeline.jobs.job import Job
 from pipeline.report.figures import Before, Key, Use
 from pipeline.report.units import instant
 from pipeline.storage.filesystem import literal
+from pipeline.storage.formats import PARQUET, format_of
 from pipeline.storage.sources import local_path
 from pipeline.storage.tables import has_rows, table_folder
 from pipeline.transforms.chargeback import bill
@@ -69,6 +70,13 @@ def _of_bill(job: Job, prices: Prices | None, folder: str) -> Before | None:
         raise InputError(
             f"--previous {folder}: there is no table {_CHARGEBACK}/; expected the --out of an earlier report "
             "with --prices"
+        )
+    form = format_of(job.spark, table)
+    if form != PARQUET:
+        # Its files also have the bills of earlier runs.
+        raise InputError(
+            f"--previous {folder}: {table} is a table in the format {form}; expected the {PARQUET} of an "
+            "earlier report with --prices"
         )
     rows = job.spark.read.parquet(literal(table))
     seen = rows.select(

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from pipeline.errors import InputError
 from pipeline.inputs.prices import Prices, read_prices
 from pipeline.jobs.batch import write_chargeback
 from pipeline.jobs.comparison import before
@@ -82,3 +83,12 @@ def test_a_report_without_prices_is_compared_by_bytes(
         assert found.period == (datetime(2025, 12, 31, 12), datetime(2025, 12, 31, 13))
         assert found.uses[TENANT].bytes_in == 1000
         assert (found.uses[TENANT].amount is None) == (prices is None)
+
+
+def test_a_bill_in_another_format_is_no_bill(spark: SparkSession, compare: Compare, tmp_path: Path) -> None:
+    """The files of a Delta table also have the rows of earlier runs, and its log says which ones count."""
+    spark.createDataFrame([("CHF",)], "currency string").write.parquet(str(tmp_path / "chargeback"))
+    (tmp_path / "chargeback/_delta_log").mkdir()
+    (tmp_path / "chargeback/_delta_log/00000000000000000000.json").touch()
+    with pytest.raises(InputError, match="delta"):
+        compare([], None, None, previous=tmp_path)
