@@ -153,13 +153,13 @@ class Batches:
         return self._newest
 
     def _newest_stored(self) -> int | None:
-        """Return the newest start in the table of events, at most now, in ms; None without a table."""
+        """Return the newest start in the table of events, at most now, in ms; None if there are no events."""
         table = self._lake.read(EVENTS_TABLE)
         if table is None:
             return None
         day = _only(table.agg(F.max("date").alias("last"))).last
-        newest: int = _only(table.where(F.col("date") == day).agg(F.max(_START).alias("last"))).last
-        return min(newest, round(time.time() * 1000))
+        newest = _only(table.where(F.col("date") == day).agg(F.max(_START).alias("last"))).last
+        return None if newest is None else min(newest, round(time.time() * 1000))
 
 
 def _kinds(unique: DataFrame) -> DataFrame:

@@ -14,6 +14,7 @@ from pipeline.jobs.stream_batches import Batches, Sums
 from pipeline.lake.lake import Lake
 from pipeline.storage import tables
 from pipeline.transforms.duplicates import CONTRADICTION, PLACE
+from pipeline.transforms.events import with_date
 from pipeline.window import Window
 from tests.support.messages.usage_events import HOUR_MS, START_MS, make_event
 from tests.support.tables import read_rows
@@ -95,6 +96,15 @@ def test_an_event_of_the_future_makes_no_other_late(
         == 0
     )
     assert sizes(tmp_path) == [1, 2, 3]
+
+
+def test_a_table_without_events_makes_none_late(
+    spark: SparkSession, records: Records, frame: Callable[..., DataFrame], tmp_path: Path
+) -> None:
+    """A run of ingest without --stream writes one if it finds no events."""
+    with_date(frame()).write.parquet(str(tmp_path / "events"))
+    assert batches(spark, tmp_path).write(records(event(1)), 0) == Sums(read=1)
+    assert sizes(tmp_path) == [1]
 
 
 def test_an_event_that_contradicts_a_stored_one_is_quarantined(
