@@ -8,7 +8,7 @@ from pipeline.inputs.prices import Prices
 from pipeline.inputs.quota_file import QuotaSet
 from pipeline.jobs.job import Job
 from pipeline.storage.observed import Observed
-from pipeline.storage.tables import EVENTS_TABLE, events_folder, is_streamed
+from pipeline.storage.tables import EVENTS_TABLE, events_folder, is_streamed, mark_ingested
 from pipeline.transforms import tenants, throttle
 from pipeline.transforms.chargeback import bill
 from pipeline.transforms.events import with_date
@@ -26,6 +26,7 @@ def append(job: Job, *, compact: bool = False) -> None:
     events = job.events(known=job.lake.read(EVENTS_TABLE))
     added = Observed(with_date(events), rows=F.count(F.lit(1)))
     place = job.lake.append(added.table, EVENTS_TABLE)
+    mark_ingested(job.spark, job.options.out)
     job.say(f"{place}: {added.get()['rows']:,} events added")
     if compact:
         job.lake.compact(EVENTS_TABLE)

@@ -36,8 +36,10 @@ LATE_TABLE: Final = "late"
 _ATTEMPT: Final = "mapreduce.job.application.attempt.id"
 _ATTEMPT_BITS: Final = 31
 """Hadoop reads the number as a positive int."""
-_SUCCESS: Final = "_SUCCESS"
-"""The file that Spark adds to a table at the end of a write, also of a write without rows."""
+_INGESTED: Final = "_ingested"
+"""The file that marks the folder of `events/` if the table has no file in it: a table without rows, or one of
+a catalog.
+"""
 
 
 def write_table(table: DataFrame, out: str, name: str) -> str:
@@ -117,8 +119,16 @@ def is_ingested(spark: SparkSession, out: str) -> bool:
     """Whether `ingest` writes to the folder, also if it has found no event yet."""
     folder = events_folder(out)
     return (
-        has_rows(spark, folder) or is_streamed(spark, out) or FilePath(spark, f"{folder}/{_SUCCESS}").exists()
+        has_rows(spark, folder)
+        or is_streamed(spark, out)
+        or FilePath(spark, f"{folder}/{_INGESTED}").exists()
     )
+
+
+def mark_ingested(spark: SparkSession, out: str) -> None:
+    """Have is_ingested() be true for the folder."""
+    if not is_ingested(spark, out):
+        FilePath(spark, f"{events_folder(out)}/{_INGESTED}").create("")
 
 
 def has_rows(spark: SparkSession, folder: str) -> bool:

@@ -15,6 +15,7 @@ from pipeline.cli.main import main
 from pipeline.jobs.stream_batches import Batches
 from pipeline.lake.lake import Lake
 from pipeline.spark.failures import FAILURES
+from pipeline.storage.filesystem import literal
 from pipeline.storage.formats import DELTA, ICEBERG, format_of, settings
 from pipeline.transforms.duplicates import PLACE
 from pipeline.window import Window, make_window
@@ -89,6 +90,16 @@ class Story:
         found = self.lake.read(name)
         assert found is not None
         return found
+
+
+def other_jobs_keep_what_ingest_could_not_read(story: Story) -> None:
+    """Also if ingest has found no event yet, so that the table has no file."""
+    lines = write_lines(story.folder / "events.jsonl", ["bad"])
+    story.done("ingest", "--events", lines)
+    write_lines(lines, [make_event()])
+    story.done("throttle", "--events", lines)
+    (row,) = story.spark.read.parquet(literal(f"{story.out}/quarantine")).collect()
+    assert row.raw == "bad"
 
 
 def ingest_adds_nothing_twice(story: Story) -> None:
@@ -182,6 +193,7 @@ def a_catalog_knows_the_table(story: Story) -> None:
 
 
 STORY: Final = (
+    other_jobs_keep_what_ingest_could_not_read,
     ingest_adds_nothing_twice,
     runs_build_a_history,
     a_write_that_fails_changes_nothing,
