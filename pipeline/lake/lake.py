@@ -106,7 +106,7 @@ class Lake:
         folder, known = table_folder(self.out, name), self._catalog_name(name)
         if known is None or not FilePath(self._spark, folder).has_files(".parquet"):
             return
-        register(self._spark, known, PARQUET, folder)
+        register(self._spark, known, PARQUET, folder, by_date=by_date)
         if by_date:
             self._spark.sql(f"MSCK REPAIR TABLE {known} SYNC PARTITIONS")
         self._spark.catalog.refreshTable(known)

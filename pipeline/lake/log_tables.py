@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
 from pipeline.storage.dates import DATE
-from pipeline.storage.filesystem import FilePath
+from pipeline.storage.filesystem import FilePath, literal
 from pipeline.storage.formats import CATALOG, DELTA, ICEBERG
 
 
@@ -126,10 +126,18 @@ def log_table(spark: SparkSession, form: str, folder: str, name: str | None) -> 
     return DeltaTable(spark, folder, name) if form == DELTA else IcebergTable(spark, folder, name)
 
 
-def register(spark: SparkSession, name: str, form: str, folder: str) -> None:
-    """Make the table in the folder known to the catalog. Raises InputError if another table has the name."""
+def register(spark: SparkSession, name: str, form: str, folder: str, *, by_date: bool = False) -> None:
+    """Make the table in the folder known to the catalog. Raises InputError if another table has the name.
+
+    `by_date`: the table is partitioned by `date`, which its files do not tell while it has no rows.
+    """
     if not spark.catalog.tableExists(name):
-        spark.sql(f"CREATE TABLE {name} USING {form} LOCATION {_text(folder)}")
+        columns = parts = ""
+        if by_date:
+            found = spark.read.parquet(literal(folder)).schema
+            columns = ", ".join(f"{quoted(each.name)} {each.dataType.simpleString()}" for each in found)
+            columns, parts = f" ({columns})", f" PARTITIONED BY ({DATE})"
+        spark.sql(f"CREATE TABLE {name}{columns} USING {form}{parts} LOCATION {_text(folder)}")
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").where("col_name = 'Location'").collect()
     known = rows[0].data_type if rows else None
     if known is None or not FilePath(spark, known).is_same(FilePath(spark, folder)):

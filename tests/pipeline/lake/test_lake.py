@@ -38,6 +38,21 @@ def test_a_catalog_knows_the_dates_of_a_table(
     assert [row.requests for row in spark.table(named).collect()] == [10]
 
 
+def test_a_catalog_knows_a_table_that_has_had_no_rows(
+    spark: SparkSession, run_job: RunJob, tmp_path: Path, named: str
+) -> None:
+    """Nobody was throttled in the first period, and later in none of the table."""
+    lines = write_lines(tmp_path / "events.jsonl", [make_event(throttled_requests=3, throttle_ms=5)])
+    empty = write_lines(tmp_path / "none.jsonl", [])
+    window = ("--from", "2025-12-31", "--to", "2026-01-01")
+    for events, rows in ((empty, []), (lines, [3]), (empty, []), (lines, [3])):
+        result = run_job("throttle", "--events", events, "--out", tmp_path, "--catalog-table", named, *window)
+        assert result.exit_code == 0, result.output
+        found = spark.table(named)
+        assert [row.throttled_requests for row in found.collect()] == rows
+        assert found.columns[-1] == "date"
+
+
 def test_a_name_of_another_table_is_rejected(
     spark: SparkSession, run_job: RunJob, tmp_path: Path, named: str
 ) -> None:
