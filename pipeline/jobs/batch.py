@@ -13,7 +13,6 @@ from pipeline.transforms import tenants, throttle
 from pipeline.transforms.chargeback import bill
 from pipeline.transforms.events import with_date
 from pipeline.transforms.hours import DAY, HOURS_PER_DAY, SUMS
-from pipeline.transforms.replay.replay import replay, untried
 from pipeline.transforms.usage import partition_rates, with_shares
 
 
@@ -60,6 +59,9 @@ def write_chargeback(job: Job, prices: Prices) -> None:
 
 def write_replay(job: Job, quotas: QuotaSet) -> None:
     """Write `replay/`: the effect of other quotas."""
+    # It imports pandas, which commands otherwise import while Java starts.
+    from pipeline.transforms.replay.replay import replay, untried
+
     job.claim("replay")
     place = job.write("replay", replay(job.kept_events(), quotas))
     written = job.lake.read("replay")

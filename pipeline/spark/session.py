@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum, auto
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -137,6 +138,8 @@ def make_session(
         defaults = {key: value for key, value in defaults.items() if key not in owned}
     for key, value in {**merged(defaults, settings or {}), **_NEEDED}.items():
         builder = builder.config(key, value)
+    # PySpark imports it with a job's first function in Python. Here it costs no time: Java starts meanwhile.
+    threading.Thread(target=import_module, args=("pandas",), daemon=True).start()
     spark = _start(builder, master or "the master of spark-submit", attempts=_FETCH_ATTEMPTS if wanted else 1)
     remember_names(spark)
     spark.sparkContext.setLogLevel("ERROR")

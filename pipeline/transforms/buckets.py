@@ -5,7 +5,6 @@ where quotas are measured.
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
@@ -117,6 +116,9 @@ def _slot_lengths(sums: DataFrame) -> DataFrame:
 
 
 def _resolve(batch: Any, limits: Limits, of_cluster: Limits) -> Any:
+    # The command's process does not wait for its import.
+    import pandas as pd
+
     rows = []
     for user, client_id in zip(batch["tenant_user"], batch["tenant_client_id"], strict=True):
         if limits.settings.exemptions.exempt(Identity(user, client_id, "")):

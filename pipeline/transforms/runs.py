@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pipeline.transforms.totals import LARGEST
@@ -52,6 +51,9 @@ def ranks(column: NDArray[Any]) -> tuple[Ints, int]:
     if len(begins) * _LONG_RUN < len(column):
         of_runs, count = ranks(column[begins])
         return np.repeat(of_runs, np.diff(begins, append=len(column))), count
+    # The command's process does not wait for its import.
+    import pandas as pd
+
     # In a hash table: there are usually much fewer different values than rows.
     places, different = pd.factorize(column)
     rank = np.empty(len(different), np.int64)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
@@ -177,6 +176,9 @@ def hashed(rows: Rows, names: Sequence[str]) -> Hashes:
 
 
 def _hashes(texts: Any) -> Hashes:
+    # The command's process does not wait for its import.
+    import pandas as pd
+
     # Texts may be no UTF-8.
     values = np.empty(len(texts), object)
     values[:] = texts.cast(pa.binary()).to_pylist()

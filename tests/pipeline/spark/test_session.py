@@ -85,6 +85,21 @@ def test_times_are_utc_and_workers_run_this_python(use: Any) -> None:
     assert builder.settings["log level"] == "ERROR"
 
 
+def test_pandas_is_imported_while_java_starts(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder, imported = Builder(), threading.Event()
+    use(builder)
+    monkeypatch.setattr(session, "import_module", lambda name: imported.set() if name == "pandas" else None)
+    started = builder.getOrCreate
+
+    def start() -> Builder:
+        assert imported.wait(60)
+        return started()
+
+    monkeypatch.setattr(builder, "getOrCreate", start)
+    make_session()
+    assert builder.starts == 1
+
+
 def test_the_users_python_is_kept(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     use(Builder())
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
