@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from proxy.server.connection.origin import Origin
+from proxy.server.listener.accept.keep_alive import keep_alive
 from proxy.tasks import Tasks
 from proxy.upstream.addresses import join_address
 
@@ -161,6 +162,7 @@ class Acceptor:
                 self._loop.call_later(ACCEPT_RETRY_SECONDS, self.start)
                 return
             client.setblocking(False)
+            keep_alive(client)
             origin = Origin(str(address[0]), join_address(*address[:2]))
             if self._origins is None:
                 self._open(client, origin)

@@ -121,6 +121,18 @@ async def test_every_connection_is_opened() -> None:
     close(*connected, *listener.opened)
 
 
+async def test_the_kernel_probes_each_connection() -> None:
+    bound = socket.create_server((HOST, 0))
+    listener = Listener()
+    accepts = listener.accept(bound)
+    connected = clients(bound, 1)  # before the port accepts, as after a restart
+    accepts.start()
+    await listener.until(lambda: len(listener.opened) == 1)
+    assert listener.opened[0].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    accepts.close()
+    close(*connected, *listener.opened)
+
+
 async def test_connections_without_room_are_accepted_later() -> None:
     bound = socket.create_server((HOST, 0), backlog=100)
     listener = Listener(most=2)
