@@ -28,6 +28,8 @@ pytestmark = [
 ATTACKER = "127.0.0.2"
 NEIGHBOUR = "127.0.0.3"
 HALF_OPEN = 200
+ATTACKS = 5
+"""So many, for a busy machine may stop this process until all of an attack are served."""
 LATE = 0.25
 """Seconds by which a busy machine may delay a client, apart from pauses of the machine."""
 
@@ -104,20 +106,23 @@ def test_handshakes_that_continue_at_the_same_moment(proxy: ProxyProcess, author
             neighbour_connects()
         usual = median(times)
         times.clear()
-        attackers = stack.enter_context(half_open(port, context))
-        for client in attackers:
-            client.take()  # a HelloRetryRequest
-        neighbour_connects()
-        for client in attackers:
-            client.go_on()
-        # The proxy would need 0.1 s for all of them, and takes the neighbour's steps in between.
-        neighbour_connects()
-        answered = sum(client.is_answered for client in attackers)
-        for _ in range(9):
-            neighbour_connects()
-        for client in attackers:
-            client.take()
-        assert all(client.finished for client in attackers)
-        assert works(served)
+        for _ in range(ATTACKS):
+            with half_open(port, context) as attackers:
+                for client in attackers:
+                    client.take()  # a HelloRetryRequest
+                neighbour_connects()
+                for client in attackers:
+                    client.go_on()
+                # The proxy would need 0.1 s for all of them, and takes the neighbour's steps in between.
+                neighbour_connects()
+                answered = sum(client.is_answered for client in attackers)
+                for _ in range(9):
+                    neighbour_connects()
+                for client in attackers:
+                    client.take()
+                assert all(client.finished for client in attackers)
+            assert works(served)
+            if answered < HALF_OPEN:
+                break
         assert answered < HALF_OPEN, "the neighbour came after all of them"
         assert median(times) < 5 * usual + LATE + pauses.seconds
