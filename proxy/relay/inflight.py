@@ -86,8 +86,7 @@ class InFlight:
         """No response is sent before this time, because its client's version has no throttle_time_ms, or
         because it follows such a response.
         """
-        self.record_locks: Final = RecordLocks()
-        """The longest wait of a share consumer."""
+        self._record_locks: RecordLocks | None = None
         self.awaiting_response = False
         """Whether the relay must wait for a response before it reads a further request: a local response that
         is being created, or the response to a login or to `_unconfirmed`.
@@ -106,6 +105,14 @@ class InFlight:
         self._last: Exchange | None = None
         self._count: native = 0
         self._delayed = NOTHING
+
+    @property
+    def record_locks(self) -> RecordLocks:
+        """The longest wait of a share consumer. Only connections that fetch have it."""
+        locks = self._record_locks
+        if locks is None:
+            locks = self._record_locks = RecordLocks()
+        return locks
 
     @property
     def empty(self) -> bool:

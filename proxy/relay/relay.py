@@ -104,7 +104,11 @@ class Relay:
             clock=settings.service_clock,
         )
         self._clock: Final = settings.service_clock
-        self.status: Final = RelayStatus(self._requests, self._in_flight)
+
+    @property
+    def status(self) -> RelayStatus:
+        """What the relay says about its connection. Made for each use: idle connections stay small."""
+        return RelayStatus(self._requests, self._in_flight)
 
     # Input from the two sockets
 

@@ -48,7 +48,8 @@ class RequestBuffer:
         self._authentication: Final = authentication
         self._interception: Final = interception
         self._fetch_gate: Final = fetch_gate
-        self._parts: Final = FrameBuffer()
+        self._parts: FrameBuffer | None = None
+        """None before the first large request."""
         self._large_frames: Final = large_frames
         self._large: LargeFrame | None = None
         """The shared memory of a request; None before the first one that is large."""
@@ -90,11 +91,14 @@ class RequestBuffer:
                 return False
             self.due_at = now + LARGE_FRAME_SECONDS
             self.shared = True
+        if self._parts is None:
+            self._parts = FrameBuffer()
         self._parts.add(part)
         return True
 
     def add(self, part: Frame) -> Frame | None:
         """Take the next part. Return the request if it is complete."""
+        assert self._parts is not None, "begin() has taken the first part"
         return self._parts.add(part)
 
     def take_waiting(self) -> Frame:

@@ -107,7 +107,8 @@ class Responses:
         self._reader: Final = reader
         self._cursor: Final = cursor
         self._mode: Final = Mode(RESPONSE_MODES)
-        self._buffer: Final = FrameBuffer()
+        self._buffer: FrameBuffer | None = None
+        """None before the first response that is buffered."""
         self._buffered: Exchange | None = None
         """In the modes BUFFERING and COLLECTING, the exchange whose response is in the buffer."""
         self._large: ResponseCutThrough | None = None
@@ -236,11 +237,14 @@ class Responses:
     def _start_buffering(self, mode: int, exchange: Exchange, part: Frame) -> None:
         self._mode.change(mode)
         self._buffered = exchange
+        if self._buffer is None:
+            self._buffer = FrameBuffer()
         self._buffer.add(part)
 
     def _add_to_buffer(self, part: Frame, now: float) -> None:
-        frame = self._buffer.add(part)
         exchange = self._buffered
+        assert self._buffer is not None, "_start_buffering() has taken the first part"
+        frame = self._buffer.add(part)
         if frame is None or exchange is None:
             return
         collected = self._mode.now == COLLECTING

@@ -1,12 +1,19 @@
 """What the relay adds to its two directions: timers, drain, and whose fault an error is."""
 
+import gc
+from types import FunctionType, ModuleType
+
 import pytest
 
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import Resources
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.counters.traffic import Traffic
+from proxy.relay.frame_buffer import FrameBuffer
 from proxy.relay.inflight import FREE_IN_FLIGHT, InFlightRoom
+from proxy.relay.record_locks import RecordLocks
+from proxy.relay.relay import Relay
+from proxy.relay.status import RelayStatus
 from tests.support.messages.exchanges import TOPIC, fetch, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports
 from tests.support.messages.old_messages import fetch_request, fetch_response
@@ -36,6 +43,28 @@ def test_requests_whose_responses_are_read_late_take_room_until_both_sides_are_c
     assert room.taken == 4
     relay.part()
     assert room.taken == 0
+
+
+def owned(relay: Relay) -> set[type]:
+    """The types of the objects that a relay refers to."""
+    found: dict[int, object] = {}
+    left: list[object] = [relay]
+    while left:
+        each = left.pop()
+        if id(each) not in found and not isinstance(each, type | ModuleType | FunctionType):
+            found[id(each)] = each
+            left.extend(gc.get_referents(each))
+    return {type(each) for each in found.values()}
+
+
+def test_an_idle_connection_has_no_objects_that_it_has_not_needed() -> None:
+    relay = new_relay()
+    relay.receive_from_client(produce(1), START)
+    relay.receive_from_broker(produced(1), START)
+    assert relay.status.idle
+    types = owned(relay.relay)
+    assert types >= {Relay, InFlightRoom}
+    assert not types & {FrameBuffer, RecordLocks, RelayStatus}
 
 
 def test_what_is_taken_is_gone() -> None:
