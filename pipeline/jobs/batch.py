@@ -50,11 +50,7 @@ def write_chargeback(job: Job, prices: Prices) -> None:
     """Write `chargeback/`: the cost of each tenant."""
     job.claim("chargeback")
     job.warn_of_parts()
-    sums = job.sums(tenants.SUMS)
-    if job.has_few_sums:
-        # The amounts of a cluster are rounded in one task, which can add up few rows, too: a shuffle less.
-        sums = sums.repartition("cluster")
-    job.write("chargeback", bill(tenants.added(sums), prices))
+    job.write("chargeback", bill(tenants.added(job.sums(tenants.SUMS)), prices))
 
 
 def write_replay(job: Job, quotas: QuotaSet) -> None:

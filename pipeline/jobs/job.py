@@ -137,11 +137,6 @@ class Job:
             self._java_rows = JavaRows.TENANTS if summing.by_tenant else JavaRows.SUMS
         return self._source_events().sums(summing, some)
 
-    @property
-    def has_few_sums(self) -> bool:
-        """Whether sums() has returned few rows for each tenant."""
-        return self._java_rows is JavaRows.TENANTS
-
     def _source_events(self) -> Events:
         if self._events is None:
             self._events = self.events_of(self.options.window)

@@ -2,23 +2,19 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
 from pipeline.cli.main import main
-from pipeline.inputs.prices import Prices
 from pipeline.jobs import batch
 from pipeline.jobs.job import Job, Options
 from pipeline.schema import STORED_EVENT
 from pipeline.storage.locks import locked
 from pipeline.transforms.events import with_date
 from pipeline.window import make_window
-from tests.support.messages.event_tables import as_table
 from tests.support.messages.usage_events import HOUR_MS, counts, make_event, write_lines
 from tests.support.tables import read_rows, read_table
 
@@ -77,22 +73,6 @@ def test_the_lock_of_another_run_is_found_before_spark_starts(
         result = CliRunner().invoke(main, list(map(str, arguments)))
     assert result.exit_code == 1
     assert str(tmp_path / table) in result.output.splitlines()[-1]
-
-
-def test_one_task_adds_up_the_few_sums_of_a_cluster(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """It also rounds the amounts, so that a bill of Parquet files needs one shuffle."""
-    found: list[DataFrame] = []
-    monkeypatch.setattr(Job, "write", lambda job, name, table: found.append(table))
-    lines, parquet = write_lines(tmp_path / "events.jsonl", [make_event()]), tmp_path / "x.parquet"
-    pq.write_table(as_table([make_event()]), parquet)
-    for source in (lines, parquet):
-        options = Options(str(source), str(tmp_path / "out"), FOREVER)
-        with Job(options, Console(quiet=True)) as job:
-            batch.write_chargeback(job, Prices(currency="CHF"))
-    plans: list[Any] = [table._jdf.queryExecution().logical() for table in found]
-    assert ["RepartitionByExpression [cluster" in plan.toString() for plan in plans] == [False, True]
 
 
 def test_what_was_ingested_is_a_source(run_job: RunJob, tmp_path: Path) -> None:
