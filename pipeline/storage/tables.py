@@ -315,14 +315,15 @@ class Events:
             events = self._selected(self._observed().table)
             others = Observed(contradictions(events, self._known), rows=F.count(F.lit(1)))
             found = others.table if found is None else found.unionByName(others.table)
+        folder = table_folder(out, QUARANTINE_TABLE)
         if found is not None:
-            if add or is_ingested(self._spark, out):
-                quarantine(found, out)
-            else:
-                with locked(out, QUARANTINE_TABLE, wait=True):
+            with locked(out, QUARANTINE_TABLE, wait=True):
+                if add or is_ingested(self._spark, out):
+                    _add_distinct(found, folder)
+                else:
                     write_table(found, out, QUARANTINE_TABLE)
         elif not add and not is_ingested(self._spark, out):
-            FilePath(self._spark, table_folder(out, QUARANTINE_TABLE)).delete()
+            FilePath(self._spark, folder).delete()
         contradicting = 0 if others is None else others.get()["rows"]
         late = (0, 0) if self._late is None else self._late.collect()[0]
         return Quality(seen["read"], seen["bad"], contradicting, *late)

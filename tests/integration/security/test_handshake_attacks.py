@@ -125,4 +125,4 @@ def test_handshakes_that_continue_at_the_same_moment(proxy: ProxyProcess, author
             if answered < HALF_OPEN:
                 break
         assert answered < HALF_OPEN, "the neighbour came after all of them"
-        assert median(times) < 5 * usual + LATE + pauses.seconds
+        assert max(times) < 5 * usual + LATE + pauses.seconds
