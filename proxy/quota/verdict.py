@@ -9,7 +9,7 @@ from proxy.quota.measure.bucket import Bucket
 class Verdict:
     """The wait of a client, for one request, response or connection. Immutable."""
 
-    __slots__ = ("ahead", "ahead_seconds", "bucket", "closes", "throttle_seconds")
+    __slots__ = ("ahead", "ahead_seconds", "bucket", "closes", "refill_seconds", "throttle_seconds")
 
     def __init__(
         self,
@@ -18,6 +18,7 @@ class Verdict:
         closes: bool = False,
         ahead_seconds: float = 0.0,
         ahead: Bucket | None = None,
+        refill_seconds: float = 0.0,
     ) -> None:
         self.throttle_seconds: Final = throttle_seconds
         """How long the client waits, from the `now` of the call."""
@@ -32,6 +33,8 @@ class Verdict:
         """
         self.ahead: Final = bucket if ahead is None else ahead
         """The bucket of that debt."""
+        self.refill_seconds: Final = refill_seconds
+        """For request time: within how many seconds the limit refills what the request has used."""
 
 
 ALLOW: Final = Verdict()
@@ -56,4 +59,5 @@ def combine(first: Verdict, second: Verdict) -> Verdict:
         first.closes or second.closes,
         ahead.ahead_seconds,
         ahead.ahead,
+        max(first.refill_seconds, second.refill_seconds),
     )

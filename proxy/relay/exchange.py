@@ -9,6 +9,7 @@ from proxy.quota.client_ids import represented
 from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.usage import ClientUsage
+from proxy.relay.budgets.list_turns import ListTurn
 from proxy.relay.counters.traffic import Bytes, Traffic
 from proxy.wire.apis.api import Api
 from proxy.wire.apis.rejected_partitions import Rejection
@@ -58,6 +59,7 @@ class Exchange:
         "delayed_until",
         "full_fetch",
         "grant",
+        "list_turn",
         "local",
         "local_response",
         "next",
@@ -110,6 +112,8 @@ class Exchange:
         """
         self.grant: FetchGrant | None = None
         """For a consumer's fetch: the bytes that its quotas allow; None if no quota limits it."""
+        self.list_turn: ListTurn | None = None
+        """For a list: its turn, which the response ends."""
         self.full_fetch = True
         """For a consumer's fetch: whether it names all its partitions."""
         self.withheld = False

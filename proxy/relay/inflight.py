@@ -38,7 +38,6 @@ garbage collector, which takes up to half a microsecond for each.
 """
 WAITING_APIS: Final = frozenset([FETCH, SHARE_FETCH, JOIN_GROUP, SYNC_GROUP])
 """Requests to which a broker responds when an event occurs (records, a rebalance), or after their timeout."""
-NO_TURNS: Final[list[ListTurn]] = []
 LOCAL_SECONDS: Final = 50e-6
 """The request time that a local response costs, because the relay has no clock: about what Kafka charges for
 the smallest requests.
@@ -93,9 +92,6 @@ class InFlight:
         """
         self._unconfirmed: Exchange | None = None
         """A Produce request of a user of whom it is not known whether it may write to the topic."""
-        self._list: Exchange | None = None
-        """The next request whose response ends the turn of a list, the first of `_lists`."""
-        self._lists = NO_TURNS
         self._in_response = False
         """Whether a response of the broker is incomplete: no other bytes may be sent between its parts."""
         self._asked: Exchange | None = None
@@ -238,9 +234,8 @@ class InFlight:
 
     def end_with_response(self, turn: ListTurn) -> None:
         """End a turn when the response to the last request arrives."""
-        turn.exchange = self._last
-        self._lists = [*self._lists, turn]
-        self._list = self._lists[0].exchange
+        if self._last is not None:
+            self._last.list_turn = turn
 
     # Responses
 
@@ -299,19 +294,16 @@ class InFlight:
         self._count -= 1
         if first.next is None:
             self._last = None
-        if first is self._list:
-            self._end_list()
-
-    def _end_list(self) -> None:
-        turn = self._lists[0]
-        self._lists = self._lists[1:]
-        self._list = self._lists[0].exchange if self._lists else None
-        turn.end()
+        if first.list_turn is not None:
+            first.list_turn.end()
 
     def leave_lists(self) -> None:
         """Note that the connection of the lists in flight is over."""
-        for turn in self._lists:
-            turn.leave()
+        each = self._first
+        while each is not None:
+            if each.list_turn is not None:
+                each.list_turn.leave()
+            each = each.next
 
     def end(self) -> None:
         """Give the room back: no response is taken any more."""

@@ -41,8 +41,8 @@ partition.
 
 As in Kafka, no response makes its client wait for longer than one window (1 s). A debt is remembered as long
 as Kafka's rate remembers a use (11 s), so that one slow request does not slow its client down for minutes.
-The first request on a connection waits until the debt is paid (proxy.relay.requests.first_wait); Kafka
-forwards it at once.
+The first request on a connection waits until the debt is paid (proxy.relay.requests.first_wait), and a list
+until the lists before it are (proxy.relay.budgets.list_debts); Kafka forwards both at once.
 """
 
 from typing import Final, final
@@ -102,8 +102,13 @@ class RequestPercentage(Quota):
         bucket = self._used.find(who, now)
         if bucket is None:
             return ALLOW
-        seconds = bucket.record(self._busy_seconds(bucket, request, response) * _PERCENT, now)
-        return ALLOW if seconds <= 0.0 else Verdict(seconds, bucket=bucket)
+        used = self._busy_seconds(bucket, request, response) * _PERCENT
+        seconds = bucket.record(used, now)
+        if seconds <= 0.0:
+            return ALLOW
+        longest = bucket.rule.window.total_seconds
+        refill = used / bucket.limit if used < longest * bucket.limit else longest
+        return Verdict(seconds, bucket=bucket, refill_seconds=refill)
 
     def _busy_seconds(self, bucket: Bucket, request: RequestView, response: ResponseView) -> float:
         """What to charge for a request."""

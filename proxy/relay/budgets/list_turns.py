@@ -4,7 +4,8 @@ A broker works on each entry of a request that lists partitions, topics or group
 connections, or a hundred smaller ones, take all request handler threads of a broker, and the requests of
 other clients wait for a tenth of a second. So the lists of a client go to a broker in turn: while those in
 flight have more than a number of bytes, the next one waits in the proxy, and its connection is not read. One
-may always go. A client is a principal, or the address of those without one, with all its connections.
+may always go. A client is a principal, or the address of those without one, with all its connections. If it
+owes request time for its lists, the next one waits until this is paid (ListDebts).
 
 A turn ends with the response, or after a time: a broker may respond to a Fetch as late as its client likes,
 and a client may not read its responses. So a list never waits for an event, and lists cannot wait for each
@@ -17,8 +18,7 @@ from typing import Final, final
 
 from mypy_extensions import i64 as native
 
-from proxy.quota.identity import ClientKey
-from proxy.relay.exchange import Exchange
+from proxy.relay.budgets.list_debts import LineKey, ListDebts
 
 LIST_BYTES: Final[native] = 4 << 10
 """The size of the smallest request that counts as a list: it has a hundred entries."""
@@ -36,18 +36,14 @@ def work_seconds(size: native) -> float:
     return WORK_SECONDS + float(size) * WORK_SECONDS_PER_BYTE
 
 
-LineKey = tuple[int, ClientKey]
-"""The node id of a broker, and a client."""
-
-
 @final
 class ListTurn:
     """The turn of one list."""
 
     __slots__ = (
+        "_key",
         "_turns",
         "began",
-        "exchange",
         "in_flight",
         "line",
         "size",
@@ -59,6 +55,7 @@ class ListTurn:
 
     def __init__(self, turns: "ListTurns", line: "Line", size: native) -> None:
         self._turns: Final = turns
+        self._key: Final = line.key
         self.line: Line | None = line
         """None when the turn is over."""
         self.size: Final[native] = size
@@ -70,8 +67,6 @@ class ListTurn:
         self.began = 0.0
         self.until = 0.0
         """When the turn is over, if there is no response before."""
-        self.exchange: Exchange | None = None
-        """The request whose response ends the turn."""
         self.wake: Callable[[], None] | None = None
         """Called when it may be the list's turn."""
         self.woken = False
@@ -86,6 +81,9 @@ class ListTurn:
         assert line is not None, "it has not ended"
         self.woken = False
         wait = line.wait_seconds(self, self._turns.most_bytes, now)
+        if wait <= 0.0:
+            # A client that has closed its connection is noticed when its list asks again.
+            wait = min(self._turns.debts.wait_seconds(self._key, now), LONGEST_SECONDS)
         if wait > 0.0:
             return wait
         del line.waiting[self.ticket]
@@ -103,7 +101,6 @@ class ListTurn:
         if line is None:
             return
         self.line = None
-        self.exchange = None
         self.wake = None
         if self.in_flight:
             del line.in_flight[self.ticket]
@@ -112,11 +109,14 @@ class ListTurn:
             del line.waiting[self.ticket]
         self._turns.wake_first(line)
 
+    def owe(self, seconds: float, most: float, now: float) -> None:
+        """Note the request time that the list has used, as ListDebts.add() does. The turn may be over."""
+        self._turns.debts.add(self._key, seconds, most, now)
+
     def leave(self) -> None:
         """Note that the connection is over. The broker still works on a list in flight, and a client must not
         get further turns by closing its connections.
         """
-        self.exchange = None
         if self.in_flight:
             self.until = min(self.until, self.began + work_seconds(self.size))
         else:
@@ -170,7 +170,7 @@ class Line:
 class ListTurns:
     """The turns of all connections of a process."""
 
-    __slots__ = ("_clean_at", "_lines", "_next_turn", "last_ticket", "most_bytes")
+    __slots__ = ("_clean_at", "_lines", "_next_turn", "debts", "last_ticket", "most_bytes")
 
     def __init__(
         self, most_bytes: native, next_turn: Callable[[Callable[[], None]], object] | None = None
@@ -180,6 +180,7 @@ class ListTurns:
         """
         self.most_bytes: Final[native] = most_bytes
         self.last_ticket: native = 0
+        self.debts: Final = ListDebts()
         self._next_turn: Final = next_turn
         self._lines: Final[dict[LineKey, Line]] = {}
         self._clean_at = LINES_AT_MOST

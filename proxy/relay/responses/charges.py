@@ -5,6 +5,7 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.verdict import Verdict
 from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.list_turns import ListTurn
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
 from proxy.relay.service_clock import ServiceClock
@@ -51,11 +52,19 @@ class ResponseCharges:
         self._names.fill(view.items, exchange.client)
         until = exchange.throttled_until
         verdict = self._engine.charge(request, view, exchange.client, now, until)
+        if exchange.list_turn is not None:
+            self._charge_list(exchange, exchange.list_turn, verdict, now)
         if request.api_key == SHARE_FETCH:
             self._throttle_share_consumer(exchange, view, verdict, now)
         elif verdict.throttle_seconds > 0.0 and now + verdict.throttle_seconds > until:
             self._throttle(exchange, verdict, now)
         return exchange.throttled_until
+
+    def _charge_list(self, exchange: Exchange, turn: ListTurn, verdict: Verdict, now: float) -> None:
+        """Make the next list of the client wait until the request time of this one is paid."""
+        owed = self._engine.owed(exchange.client, now)
+        if verdict.refill_seconds > 0.0 and owed is not None:
+            turn.owe(verdict.refill_seconds, owed.wait(now), now)
 
     def _throttle(self, exchange: Exchange, verdict: Verdict, now: float) -> None:
         exchange.throttle(now + verdict.throttle_seconds, now)
@@ -117,6 +126,8 @@ class ResponseCharges:
         view.service_seconds = seconds
         view.began = began
         verdict = self._engine.charge(request, view, exchange.client, now, exchange.throttled_until)
+        if exchange.list_turn is not None:
+            self._charge_list(exchange, exchange.list_turn, verdict, now)
         if verdict.throttle_seconds > 0.0:
             self._throttle(exchange, verdict, now)
 

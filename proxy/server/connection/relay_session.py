@@ -346,7 +346,8 @@ class RelaySession(Generic[C]):
         relay = self.relay
         if relay is None or self.over:
             return
-        if relay.status.waits_for_debt and self.client is not None and hung_up(self.client):
+        waits = relay.status.waits_for_debt or relay.status.waits_for_turn
+        if waits and self.client is not None and hung_up(self.client):
             self.give_up(CLIENT_CLOSED, "the client closed")
             return
         try:

@@ -423,3 +423,73 @@ def test_requests_behind_a_fetch_that_waits_for_its_turn_go_on_after_it(process:
     gone[0].broker(fetched(2, size=100))
     process.next_turn()
     assert b"".join(other.relay.take_to_broker()).endswith(opaque(3))
+
+
+TENTH: Quotas = {EVERYONE: {"request_percentage": 10.0}}
+
+
+def test_lists_on_many_connections_get_no_more_request_time_than_the_quota(process: Process) -> None:
+    """Natively, each connection gets one list a second: 100 times this quota."""
+    limits = engine({EVERYONE: {"request_percentage": 1.0}})
+    stories = [process.connect(limits=limits, node_id=1) for _ in range(100)]
+    in_flight: list[Story] = []
+    used = 0.0
+    for story in stories:
+        story.client(opaque(1)).to_broker(opaque(1)).broker(responded(1)).to_client(responded(1))
+        story.client(a_list(1, size=MOST))
+    for tenth in range(1, 601):
+        now = tenth / 10
+        for story in in_flight:
+            story.at(now).broker(responded(1))
+            used += 0.1
+        in_flight.clear()
+        process.next_turn()
+        for story in stories:
+            story.at(now)
+            if story.relay.take_to_broker():
+                in_flight.append(story)
+                story.client(a_list(1, size=MOST))
+        process.next_turn()
+    assert 0.5 <= used <= 0.01 * 60 + 0.2
+
+
+def test_other_requests_of_a_client_do_not_wait_for_its_lists(process: Process) -> None:
+    """Its heartbeats go on."""
+    limits = engine(TENTH)
+    one, other, busy = (process.connect(limits=limits) for _ in range(3))
+    for story in (other, busy):
+        story.client(opaque(1)).to_broker(opaque(1)).broker(responded(1)).to_client(responded(1))
+    one.client(a_list(1)).to_broker(a_list(1)).at(0.5).broker(responded(1))
+    other.at(0.5).client(a_list(2)).to_broker()
+    busy.at(0.5).client(opaque(2)).to_broker(opaque(2))
+    other.at(4.49).to_broker().at(4.51).to_broker(a_list(2))
+
+
+def test_a_list_waits_only_for_what_lists_have_used(process: Process) -> None:
+    """However much other requests use without an end, as Kafka lets them, lists get the quota's time."""
+    limits = engine(TENTH)
+    one, other, busy = (process.connect(limits=limits) for _ in range(3))
+    other.client(opaque(1)).to_broker(opaque(1)).broker(responded(1))
+    busy.client(opaque(1)).to_broker(opaque(1))
+    one.client(a_list(1)).to_broker(a_list(1)).at(0.2).broker(responded(1))
+    busy.at(1.0).broker(responded(1))
+    other.at(1.0).client(a_list(2)).to_broker().at(1.19).to_broker().at(1.21).to_broker(a_list(2))
+
+
+def test_a_list_whose_connection_is_closed_is_paid_for(process: Process) -> None:
+    limits = engine(TENTH)
+    one, other = (process.connect(limits=limits) for _ in range(2))
+    other.client(opaque(1)).to_broker(opaque(1)).broker(responded(1)).to_client(responded(1))
+    one.client(a_list(1)).to_broker(a_list(1))
+    one.relay.relay.end()
+    one.relay.relay.receive_late(responded(1), START + 0.5)
+    other.at(0.5).client(a_list(2)).to_broker().at(4.49).to_broker().at(4.51).to_broker(a_list(2))
+
+
+@pytest.mark.parametrize("quotas", [{}, TENTH])
+def test_a_list_within_the_quota_waits_for_no_payment(process: Process, quotas: Quotas) -> None:
+    limits = engine(quotas)
+    one, other = (process.connect(limits=limits) for _ in range(2))
+    other.client(opaque(1)).to_broker(opaque(1)).broker(responded(1)).to_client(responded(1))
+    one.client(a_list(1)).to_broker(a_list(1)).at(0.05).broker(responded(1))
+    other.at(0.05).client(a_list(2)).to_broker(a_list(2))

@@ -281,3 +281,16 @@ def test_if_the_threads_are_not_known_each_request_costs_its_time() -> None:
 def test_requests_with_other_bounds_do_not_count_towards_the_threads(api_key: int) -> None:
     """They may wait without a thread."""
     assert flood(threads=1, api_key=api_key) == flood(threads=0, api_key=api_key)
+
+
+REFILLS = [(10.0, 0.15, 1.5), (100.0, 1.5, 1.5), (10.0, 60.0, 11.0), (0.0, 0.15, 11.0)]
+
+
+@pytest.mark.parametrize("algorithm", [PACE, WINDOW])
+@pytest.mark.parametrize(("percent", "seconds", "refill"), REFILLS)
+def test_a_verdict_tells_when_the_request_itself_is_paid(
+    algorithm: str, percent: float, seconds: float, refill: float
+) -> None:
+    quota = quota_of(limits(percent, algorithm))
+    charge(quota, 60.0)
+    assert charge(quota, seconds).refill_seconds == pytest.approx(refill)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from proxy.relay.budgets.list_debts import LineKey
 from proxy.relay.budgets.list_turns import (
     LINES_AT_MOST,
     LONGEST_SECONDS,
-    LineKey,
     ListTurn,
     ListTurns,
     work_seconds,
@@ -181,3 +181,14 @@ def test_little_is_kept_of_clients_that_have_closed_their_connections(lists: Lis
     busy = [lists.join(1, (1, (f"busy {number}", "")), 1000.0) for number in range(3 * LINES_AT_MOST)]
     assert all(begins(turn, 1000.0) for turn in busy)
     assert lists.turns.lines == len(busy)
+
+
+def test_a_list_waits_until_those_before_it_are_paid(lists: Lists) -> None:
+    one, other = lists.join(1000), lists.join(1)
+    assert begins(one)
+    one.end()
+    one.owe(1.5, 100.0, 10.0)
+    assert other.ask(LONG, 10.0) == LONGEST_SECONDS, "the client may have closed its connection meanwhile"
+    assert other.ask(LONG, 11.0) == 0.5
+    assert begins(other, 11.5)
+    assert begins(lists.join(1, BOB), 10.0)

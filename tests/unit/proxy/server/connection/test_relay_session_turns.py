@@ -23,6 +23,7 @@ class Host:
         self.turns = ListTurns(1, asyncio.get_running_loop().call_soon)
         self.brokers: list[Any] = []
         self.ended_with: list[str] = []
+        self.ended_one = asyncio.Event()
 
     def opened(self, connection: Connection, address: str) -> Relay:
         return drive(engine({}), Ports(), Traffic(), list_turns=self.turns).relay
@@ -33,6 +34,7 @@ class Host:
 
     def ended(self, connection: Connection, reason: str) -> None:
         self.ended_with.append(reason)
+        self.ended_one.set()
 
     def failed(self, connection: Connection, error: Exception) -> None:
         self.ended_with.append(str(error))
@@ -83,3 +85,29 @@ async def test_that_of_a_client_that_has_gone_is_dropped() -> None:
     assert not other.session.relay.status.waits_for_turn
     assert gone.session.over
     assert not one.session.over
+
+
+async def test_that_of_a_client_that_has_gone_is_dropped_before_it_is_paid() -> None:
+    """No response of the broker ends this wait."""
+    host = Host()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        broken, _ = server.accept()
+
+        class Gone(ClientTransport):
+            def get_extra_info(self, name: str) -> Any:
+                return broken if name == "socket" else super().get_extra_info(name)
+
+        with broken:
+            gone = host.connect(Gone())
+            relay = gone.session.relay
+            assert relay is not None
+            key = (-1, relay.status.client_key)
+            host.turns.debts.add(key, 0.05, 1.0, asyncio.get_running_loop().time())
+            gone.data_received(A_LIST)
+            assert relay.status.waits_for_turn
+            client.close()
+            async with asyncio.timeout(30):
+                await host.ended_one.wait()
+    assert gone.session.over
+    assert not host.brokers
