@@ -17,6 +17,7 @@ from proxy.admin.messages.delete_topics import DELETE_TOPICS
 from proxy.admin.messages.describe_configs import DESCRIBE_CONFIGS
 from proxy.admin.messages.fields import frame
 from proxy.admin.messages.streams_groups import HEARTBEAT
+from proxy.admin.mutations.growth_bound import GrowthBound
 from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.admin.protected_topics import API_KEYS as GUARDED
 from proxy.admin.protected_topics import ProtectedTopicsGate
@@ -43,8 +44,6 @@ APIS: Final = ApiTable([*_INTERCEPTED.values(), HEARTBEAT])
 """The intercepted APIs, for the relays of client listeners. Heartbeats of streams groups are intercepted only
 while their client has a controller mutation quota.
 """
-_FORWARDED: Final = (DELETE_TOPICS.versions, DELETE_RECORDS.versions, CREATE_PARTITIONS.versions)
-"""Forwarded as they are, except for protected topics and while there is a controller mutation quota."""
 
 
 class AdminApis:
@@ -67,6 +66,7 @@ class AdminApis:
         self.protected: Final = protected
         self._gate: Final = ProtectedTopicsGate(protected)
         self._mutations: Final = mutations
+        self._growth: Final = GrowthBound(mutations.costs)
         self._client_quotas: Final = client_quotas
         self._describing: Final = describing
         self._altering: Final = altering
@@ -91,10 +91,10 @@ class AdminApis:
             return await self._mutations.streams_topics.answer(request, broker)
         api = _INTERCEPTED[header.api_key]
         api.check_version(header.api_version)
-        if api in (DELETE_TOPICS.versions, CREATE_PARTITIONS.versions) and self._mutations.active:
-            return await self._mutations.answer(request, broker)
-        if api in _FORWARDED:
-            return Reply(frame([await broker.ask(frame([request.frame]))]))
+        if api is CREATE_PARTITIONS.versions:
+            return await self._growth.answer(request, broker, self._change)
+        if api is DELETE_TOPICS.versions or api is DELETE_RECORDS.versions:
+            return await self._change(request, broker)
         if api is CREATE_TOPICS.versions:
             return await self._creations.answer(request, broker)
         if api is DESCRIBE_CONFIGS:
@@ -104,3 +104,9 @@ class AdminApis:
         if api is ALTER_CLIENT_QUOTAS:
             return Reply(await self._client_quotas.alter(request, broker.rights))
         return Reply(await self._altering.answer(request, broker))
+
+    async def _change(self, request: Intercepted, broker: Broker) -> Reply:
+        """Forward a request as it is, or what of it the controller mutation quota admits."""
+        if request.header.api_key != DELETE_RECORDS.versions.key and self._mutations.active:
+            return await self._mutations.answer(request, broker)
+        return Reply(frame([await broker.ask(frame([request.frame]))]))

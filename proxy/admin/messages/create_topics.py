@@ -44,13 +44,14 @@ class CreateTopics(TopicsApi):
         partitions = reader.i32()
         reader.take(2)  # replication_factor
         assigned = await skip_assignments(reader, flexible, True, yielder)
-        for _ in range(reader.count(flexible)):
+        configs = reader.count(flexible)
+        for _ in range(configs):
             reader.skip_string(flexible)  # name
             reader.skip_string(flexible)  # value
             skip_tags(reader, flexible)
             await yielder.step()
         skip_tags(reader, flexible)
-        return TopicFields(name, partitions=assigned if assigned > 0 else partitions)
+        return TopicFields(name, partitions=assigned if assigned > 0 else partitions, configs=configs)
 
     async def read_result(self, reader: Reader, version: int, yielder: Yielder) -> TopicFields:
         flexible = self.flexible(version)

@@ -44,6 +44,8 @@ class TopicFields:
     """CreatePartitions request: the number of new partitions that are assigned to brokers, or NO_COUNT if the
     controller is to assign them. Otherwise NO_COUNT.
     """
+    configs: int = 0
+    """CreateTopics request: the number of configs. Otherwise 0."""
 
 
 @dataclass(frozen=True, slots=True)

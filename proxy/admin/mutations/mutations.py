@@ -12,6 +12,8 @@ A controller checks the name of a new topic, its partitions and everything else 
 tokens do not suffice for a CreateTopics or CreatePartitions request, the broker first validates the whole
 request, and creates nothing. Topics that it rejects get its error in place of THROTTLING_QUOTA_EXCEEDED, and
 cost nothing. For CreatePartitions, the controller checks the brokers of an assignment only after the quota.
+A CreateTopics request of up to 10,000 partitions, and of more than 10,000 changes with its topics and their
+configs, is charged, too: the controller finds that it is too large when it has charged it.
 """
 
 import asyncio
@@ -19,6 +21,8 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from kio.schema.errors import ErrorCode
 
 from proxy.admin.authority import Ask
 from proxy.admin.broker import Broker, Reply
@@ -39,7 +43,7 @@ from proxy.admin.messages.topics import (
 )
 from proxy.admin.mutations.auto_creations import AutoCreations
 from proxy.admin.mutations.permit_charge import NONE, PermitCharge
-from proxy.admin.mutations.permits import NO_PERMITS, PermitCosts, Permits
+from proxy.admin.mutations.permits import MOST_PARTITIONS, NO_PERMITS, PermitCosts, Permits
 from proxy.admin.mutations.streams_topics import StreamsTopics
 from proxy.admin.mutations.turns import MutationTurns
 from proxy.admin.yielder import Yielder
@@ -54,6 +58,7 @@ from proxy.wire.edit import MAX_THROTTLE_MS
 from proxy.wire.error_codes import THROTTLING_QUOTA_EXCEEDED
 from proxy.wire.errors import Malformed, ProtocolError
 
+POLICY_VIOLATION: Final = int(ErrorCode.policy_violation)
 TOPIC_APIS: Final[dict[int, TopicsApi]] = {
     api.versions.key: api for api in (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
 }
@@ -205,11 +210,18 @@ class _ChargedRequest:
         self._responded: Final[list[Topic]] = []
         self._rejected: list[Topic] = []
         self._forwards = 0
+        self._too_large = False
+        """Whether the controller charges all topics before it finds that it would make too many changes."""
 
     async def forward(self, ask: Ask, yielder: Yielder) -> None:
         """Forward the topics that the quota admits, and again while the response gives tokens back."""
+        partitions = others = 0
         async for some in yielder.slices(self._request.topics):
             self._requested.update([(topic.key, topic) for topic in some])
+            partitions += sum(self.costs.get(topic.key, NO_PERMITS).after for topic in some)
+            others += sum(1 + topic.fields.configs for topic in some)
+        creates = self._request.api is CREATE_TOPICS
+        self._too_large = creates and partitions <= MOST_PARTITIONS < partitions + others
         admitted = await self._admit(self._request.topics, yielder)
         if self._rejected and self._request.api.validates:
             valid = await self._validate(ask, yielder)
@@ -235,8 +247,7 @@ class _ChargedRequest:
         for topic in response.topics:
             key = requested_key(topic, self._requested)
             code = topic.fields.error_code
-            late = code in self._request.api.after_quota and self.costs.get(key, NO_PERMITS).before > 0
-            if code != NONE and not late:
+            if code != NONE and not self._is_late(key, code):
                 invalid.add(key)
                 self._responded.append(topic)
             await yielder.step()
@@ -244,6 +255,12 @@ class _ChargedRequest:
         async for some in yielder.slices(self._request.topics):
             valid += [topic for topic in some if topic.key not in invalid]
         return valid
+
+    def _is_late(self, key: TopicKey, code: int) -> bool:
+        """Whether a controller finds an error of a topic only after it has checked the quota."""
+        if self._too_large and code == POLICY_VIOLATION:
+            return True
+        return code in self._request.api.after_quota and self.costs.get(key, NO_PERMITS).before > 0
 
     async def _admit(self, topics: list[Topic], yielder: Yielder) -> list[Topic]:
         """Charge these topics; return those that the quota admits. The others become `_rejected`."""
@@ -267,9 +284,11 @@ class _ChargedRequest:
             requested = self._requested.get(requested_key(topic, self._requested))
             if requested is None:
                 continue
-            if self._charge is not None and self._charge.settle(requested.key, topic.fields, self._time()):
-                gave_back = True
-            if topic.fields.error_code == NONE:
+            code = topic.fields.error_code
+            stays_charged = self._too_large and code == POLICY_VIOLATION
+            if self._charge is not None and not stays_charged:
+                gave_back |= self._charge.settle(requested.key, topic.fields, self._time())
+            if code == NONE:
                 self.done.append((requested, topic))
             await yielder.step()
         return gave_back

@@ -26,7 +26,8 @@ CLIENT_ID = "used-up"
 RATE = 0.01
 """Partitions per second: no token returns during a test."""
 REQUESTS = 60
-THROTTLED = 89
+UNKNOWN, TOO_LARGE, THROTTLED = -1, 44, 89
+TOO_MANY_ID = "too-many"
 THERE = "errors-there.a"
 NAMES = (
     "",
@@ -128,8 +129,8 @@ def _use_up(port: int, client_id: str = CLIENT_ID) -> None:
         pass
 
 
-def _set_rate(port: int, rate: float | None) -> None:
-    assert alter(port, {"client-id": CLIENT_ID}, controller_mutation_rate=rate) == ErrorCode.none
+def _set_rate(port: int, rate: float | None, client_id: str = CLIENT_ID) -> None:
+    assert alter(port, {"client-id": client_id}, controller_mutation_rate=rate) == ErrorCode.none
 
 
 def test_a_topics_own_error_takes_precedence_over_the_quota(
@@ -177,4 +178,46 @@ def test_a_topic_that_cannot_grow_gets_its_own_error(
     # No such topic, no more partitions than there are, an assignment of another number of partitions.
     assert seen >= {3, 37, 39, THROTTLED}
     for name in GROWN[:3]:
+        drop_topic(kafka, name)
+
+
+def test_a_request_of_too_many_changes_is_charged(kafka: EmbeddedKafka, run_proxy: ProxyRunner) -> None:
+    """The controller finds that it is too large when it has charged it."""
+    limit = {"entity": {"client-id": TOO_MANY_ID}, "controller_mutation_rate": RATE}
+    proxy = run_proxy(kafka.bootstrap, [limit])
+    request = create_topics({"errors-too-many": 9_999}, validate_only=True)
+    wanted = [("errors-too-many", TOO_LARGE)]
+    assert results(ask(proxy.broker_port(1), request, TOO_MANY_ID)) == wanted
+    assert _codes_of_one(proxy.broker_port(1), TOO_MANY_ID) == [THROTTLED]
+    _set_rate(kafka.port(1), RATE, TOO_MANY_ID)
+    wait_until(lambda: describe(kafka.port(1)), "the broker to have its quota")
+    assert results(ask(kafka.port(1), request, TOO_MANY_ID)) == wanted
+    assert _codes_of_one(kafka.port(1), TOO_MANY_ID) == [THROTTLED]
+    _set_rate(kafka.port(1), None, TOO_MANY_ID)
+    wait_until(lambda: describe(kafka.port(1)) == {}, "the broker to forget its quota")
+
+
+def _codes_of_one(port: int, client_id: str) -> list[int]:
+    """The error code of a new topic with one partition."""
+    response = ask(port, create_topics({"errors-one": 1}, validate_only=True), client_id)
+    return [code for _, code in results(response)]
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_very_many_partitions_do_not_reach_the_controller(
+    kafka: EmbeddedKafka, run_proxy: ProxyRunner, limited: bool
+) -> None:
+    """A controller fails with them after a time in proportion to their number. If another topic of the
+    request gets partitions, it creates 10,000 of them nevertheless: it is asked to validate only.
+    """
+    limit = {"entity": {"client-id": TOO_MANY_ID}, "controller_mutation_rate": RATE}
+    proxy = run_proxy(kafka.bootstrap, [limit] if limited else [])
+    make_topic(kafka, GROWN[0], 2)
+    make_topic(kafka, GROWN[1], 2)
+    request = create_partitions({GROWN[0]: 100_000, GROWN[1]: 4}, validate_only=True)
+    assert sorted(results(ask(kafka.port(1), request))) == [(GROWN[0], UNKNOWN), (GROWN[1], 0)]
+    request = create_partitions({GROWN[0]: 100_000, GROWN[1]: 4})
+    ours = ask(proxy.broker_port(1), request, TOO_MANY_ID)
+    assert sorted(results(ours)) == [(GROWN[0], TOO_LARGE), (GROWN[1], 0)]
+    for name in GROWN[:2]:
         drop_topic(kafka, name)

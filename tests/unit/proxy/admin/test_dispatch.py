@@ -51,7 +51,7 @@ from tests.support.messages.kio_messages import (
     response_type,
     versions,
 )
-from tests.support.messages.mutations import NO_TIME, SECONDS_30
+from tests.support.messages.mutations import NO_TIME, SECONDS_30, create_partitions
 from tests.support.messages.requests import build
 from tests.support.quotas.config_rules import CONFIG_RULES
 from tests.support.quotas.memory_store import memory_store
@@ -167,6 +167,16 @@ async def test_the_broker_gets_requests_that_change_topics(api_key: int, more: d
     reply = await admin_apis(memory_store({})[0]).answer(intercepted(frame), broker.broker())
     assert broker.frames == [frame]
     assert getattr(read_frame(schema, reply.frame), results) == ()
+
+
+async def test_the_controller_gets_no_growth_without_end() -> None:
+    """Whether there is a controller mutation quota or not."""
+    broker = FakeBroker()
+    frame = request_frame(create_partitions({"t": 10_000_000}))
+    reply = await admin_apis(memory_store({})[0]).answer(intercepted(frame), broker.broker())
+    [topic] = read_frame(response_type(CREATE_PARTITIONS, 3), reply.frame).results
+    assert topic.error_code == ErrorCode.policy_violation
+    assert broker.frames == []
 
 
 @pytest.mark.parametrize("api_key", [48, 49])

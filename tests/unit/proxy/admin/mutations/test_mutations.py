@@ -35,6 +35,7 @@ from tests.support.messages.mutations import (
 
 MISPLACED = 39
 INVALID = 42
+TOO_LARGE = 44
 TWO = {"a": 30, "b": 30}
 
 
@@ -453,3 +454,31 @@ def test_throttle_is_in_the_clients_usage(mode: str) -> None:
     assert (used.api_key, used.tally.quota) == (19, "controller_mutation_rate")
     assert used.tally.throttled_requests == bucket.throttled_requests
     assert used.tally.throttle_seconds == bucket.throttle_seconds
+
+
+# Each topic of a story's CreateTopics has one config: a topic of 9,999 partitions takes 10,001 changes.
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_a_request_of_too_many_changes_stays_charged(version: int) -> None:
+    """As in a controller, which rejects it when it has charged it."""
+    story = Story()
+    story.rejects = {"a": TOO_LARGE}
+    assert story.codes(create_topics({"a": 9_999}, version)) == [("a", TOO_LARGE)]
+    assert story.tokens == 22.0 - 9_999
+
+
+def test_a_request_of_too_many_changes_is_rejected_for_the_quota_first() -> None:
+    story = Story()
+    story.send(create_topics({"a": 30, "b": 30}, 6))
+    story.rejects = {"c": TOO_LARGE}
+    assert story.codes(create_topics({"c": 9_999}, 6)) == [("c", THROTTLED)]
+
+
+@pytest.mark.parametrize("partitions", [9_998, 10_001])
+def test_a_policy_of_the_controller_costs_nothing(partitions: int) -> None:
+    """It applies before the quota, as the bound of 10,000 partitions does."""
+    story = Story()
+    story.rejects = {"a": TOO_LARGE}
+    assert story.codes(create_topics({"a": partitions}, 6)) == [("a", TOO_LARGE)]
+    assert story.tokens == 22.0
