@@ -191,7 +191,7 @@ class ConnectionLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     counts until its response, and for at most a second; a Fetch for at most 20 ms and 1 ms per KB,
     because it may wait for records. A client is a principal, or an address without logins. Each process of
     `workers` has its own maximum."""
-    max_topics_by_id: Annotated[int, Meta(ge=1, le=20000)] = 767
+    max_topics_by_id: Annotated[int, Meta(ge=1, le=20000)] = 766
     """Maximum number of topics that a client's Metadata or DeleteTopics request may name by id. A larger
     request closes its connection. A consumer whose pattern the broker matches (KIP-848) names all topics that
     are assigned to it by id. Ids that do not exist cost a broker 0.14 s of processor time if there are 750 in

@@ -154,4 +154,4 @@ def test_the_number_of_topics_by_id_is_a_setting() -> None:
         metadata_by_id(1501), reason=CLIENT_PROTOCOL_ERROR, says=r"limits.max_topics_by_id"
     )
     told = Playbook(new_relay())
-    told.client_fails(metadata_by_id(768), reason=CLIENT_PROTOCOL_ERROR, says="more than 767 topics by id")
+    told.client_fails(metadata_by_id(767), reason=CLIENT_PROTOCOL_ERROR, says="more than 766 topics by id")

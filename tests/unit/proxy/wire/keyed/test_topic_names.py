@@ -112,11 +112,18 @@ def test_numbered_names_are_far_below_the_bound(pattern: str, number: int) -> No
 
 
 def test_the_cost_is_that_of_all_tables() -> None:
-    """One of 383 slots grows with 191 elements, one of 767 with 383."""
+    """One of 383 slots grows when the 191st element is added, one of 767 with the 383rd."""
     assert growing_cost([7] * 100) == 0
-    assert growing_cost([7] * 191) == 0
-    assert growing_cost([7] * 192) == moving_cost([7] * 96, 383)
+    assert growing_cost([7] * 190) == 0
+    assert growing_cost([7] * 191) == moving_cost([7] * 96, 383)
     assert growing_cost([7] * 191 + list(range(192))) >= moving_cost([7] * 64, 383)
+
+
+def test_the_table_of_topics_by_id_grows_with_one_more() -> None:
+    """With Kafka 4.3.1, 766 topics by id took 0.08 s of a broker's processor time, and 767 took 0.57 s."""
+    grows_with = {(5 + 1) * 2**doubled // 2 - 1 for doubled in range(12)}
+    assert grows_with >= {2, 5, 191, 383}  # of 5, 11, 383 and 767 slots
+    assert UNNAMED_AT_MOST + 1 in grows_with
 
 
 def test_elements_are_moved_as_in_a_table_that_does_not_grow() -> None:
@@ -130,7 +137,7 @@ def test_elements_are_moved_as_in_a_table_that_does_not_grow() -> None:
 
 
 def _dearest(hashes: list[int], slots: int) -> int:
-    parts = -(-len(hashes) // (slots // 2))
+    parts = -(-len(hashes) // (slots // 2 - 1))
     return max(moving_cost(hashes[first::parts], slots) for first in range(parts))
 
 
