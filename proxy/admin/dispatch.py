@@ -17,7 +17,7 @@ from proxy.admin.messages.delete_topics import DELETE_TOPICS
 from proxy.admin.messages.describe_configs import DESCRIBE_CONFIGS
 from proxy.admin.messages.fields import frame
 from proxy.admin.messages.streams_groups import HEARTBEAT
-from proxy.admin.mutations.growth_bound import GrowthBound
+from proxy.admin.mutations.growth_bound import answer_growth
 from proxy.admin.mutations.mutations import ControllerMutations
 from proxy.admin.protected_topics import API_KEYS as GUARDED
 from proxy.admin.protected_topics import ProtectedTopicsGate
@@ -66,7 +66,6 @@ class AdminApis:
         self.protected: Final = protected
         self._gate: Final = ProtectedTopicsGate(protected)
         self._mutations: Final = mutations
-        self._growth: Final = GrowthBound(mutations.costs)
         self._client_quotas: Final = client_quotas
         self._describing: Final = describing
         self._altering: Final = altering
@@ -92,7 +91,7 @@ class AdminApis:
         api = _INTERCEPTED[header.api_key]
         api.check_version(header.api_version)
         if api is CREATE_PARTITIONS.versions:
-            return await self._growth.answer(request, broker, self._change)
+            return await answer_growth(request, broker, self._change)
         if api is DELETE_TOPICS.versions or api is DELETE_RECORDS.versions:
             return await self._change(request, broker)
         if api is CREATE_TOPICS.versions:

@@ -27,6 +27,7 @@ from proxy.wire.api_keys import (
     CREATE_TOPICS,
     DELETE_RECORDS,
     DELETE_TOPICS,
+    METADATA,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
@@ -172,11 +173,19 @@ async def test_the_broker_gets_requests_that_change_topics(api_key: int, more: d
 async def test_the_controller_gets_no_growth_without_end() -> None:
     """Whether there is a controller mutation quota or not."""
     broker = FakeBroker()
+    broker.respond = lambda request: build(
+        response_type(METADATA, 12),
+        throttle_time=NO_TIME,
+        brokers=(),
+        cluster_id="cluster",
+        controller_id=1,
+        topics=(),
+    )
     frame = request_frame(create_partitions({"t": 10_000_000}))
     reply = await admin_apis(memory_store({})[0]).answer(intercepted(frame), broker.broker())
     [topic] = read_frame(response_type(CREATE_PARTITIONS, 3), reply.frame).results
     assert topic.error_code == ErrorCode.policy_violation
-    assert broker.frames == []
+    assert [request.__api_key__ for request in broker.asked] == [METADATA]
 
 
 @pytest.mark.parametrize("api_key", [48, 49])
