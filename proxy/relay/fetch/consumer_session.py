@@ -1,8 +1,8 @@
 """ConsumerFetchSession: a consumer's partitions and those that quotas omit.
 
-The watermarks that a broker reports to one consumer are valid for all (KnownWatermarks). If none are known of
-an omitted partition, a full fetch waits: a request for the partition would return a batch of it, whatever its
-partition_max_bytes.
+The watermarks that a broker reports to one consumer are valid for all of the same principal
+(KnownWatermarks). If none are known of an omitted partition, a full fetch waits: a request for the partition
+would return a batch of it, whatever its partition_max_bytes.
 """
 
 from typing import cast, final
@@ -47,6 +47,7 @@ class ConsumerFetchSession(FetchSession):
 
     def _new_item(self, topic: str, key: PartitionKey, marks: Watermarks) -> FetchItem:
         marks.known = self._engine.known_watermarks
+        marks.user = self._who.principal
         marks.topic = topic
         marks.partition = key[1]
         return ConsumerItem(topic, key[1], marks, key)

@@ -29,6 +29,7 @@ class Watermarks:
         "outdated",
         "partition",
         "topic",
+        "user",
     )
 
     def __init__(self) -> None:
@@ -45,7 +46,10 @@ class Watermarks:
         lowers it.
         """
         self.known: KnownWatermarks | None = None
-        """The watermarks that all connections share, under `topic` and `partition`; None for followers."""
+        """The watermarks that all connections of `user` share, under `topic` and `partition`; None for
+        followers.
+        """
+        self.user = ""
         self.topic = ""
         self.partition = -1
         self.last_bytes = -1
@@ -63,14 +67,16 @@ class Watermarks:
         self.outdated = False
         if self.known is not None:
             offsets = (high_watermark, last_stable_offset, log_start_offset)
-            self.known.tell(self.topic, self.partition, offsets)
+            self.known.tell(self.user, self.topic, self.partition, offsets)
 
     @property
     def offsets(self) -> Offsets | None:
-        """Return the offsets that the broker has reported on any connection; None if there are none."""
+        """Return the offsets that the broker has reported on any connection of the user; None if there are
+        none.
+        """
         if self.high_watermark != UNKNOWN and not self.outdated:
             return (self.high_watermark, self.last_stable_offset, self.log_start_offset)
-        return None if self.known is None else self.known.find(self.topic, self.partition)
+        return None if self.known is None else self.known.find(self.user, self.topic, self.partition)
 
 
 class FetchRewrite:

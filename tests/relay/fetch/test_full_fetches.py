@@ -84,6 +84,17 @@ def test_a_partition_of_which_nothing_is_known_is_waited_for() -> None:
     play.at(0.29).to_broker().at(0.3).to_broker(fetch(1, ALL, max_wait_ms=200))
 
 
+def test_another_principal_does_not_learn_how_much_others_write() -> None:
+    """It may have no right to read the topic. It waits as if nothing were known of the partition."""
+    story, _ = opened()
+    story.quota.omit(2.0, 0)
+    story.connect("mallory")
+    play = Playbook(story.relay).client(fetch(1, ALL)).at(0.5).to_broker()
+    play.to_client(fetched(1, {}, throttle_ms=1500)).unmuted()
+    story.connect()
+    Playbook(story.relay).client(fetch(1, ALL)).to_broker(fetch(1, {(HOT, 1): 20, (COLD, 0): 30}))
+
+
 def test_a_partition_of_which_nothing_is_known_throttles_its_client() -> None:
     story = Story()
     story.quota.omit(2.0, 0)

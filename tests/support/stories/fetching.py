@@ -147,12 +147,13 @@ class Story:
         self.engine.configure(Limits({}), START)
         self.connect()
 
-    def connect(self) -> None:
+    def connect(self, principal: str = "ANONYMOUS") -> None:
         """Open a new connection."""
         self.relay = drive(
             self.engine,
             Ports(),
             Traffic(),
+            principal=principal,
             topic_names=self.names,
             between_brokers=self.between_brokers,
         )
