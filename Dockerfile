@@ -9,13 +9,20 @@ WORKDIR /src
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY requirements/proxy.txt requirements/
 COPY proxy proxy
-# Fail the build if the pure rings cannot be compiled.
-ENV QUOTA_PROXY_BUILD=require
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
-# The wheel's script quota-pipeline needs the package pipeline, which is not here.
+COPY bench bench
 RUN python -m venv --without-pip /opt/quota-proxy \
-    && pip --python /opt/quota-proxy/bin/python install --no-cache-dir --require-hashes -r requirements/proxy.txt \
-    && pip --python /opt/quota-proxy/bin/python install --no-cache-dir --no-deps /wheels/*.whl \
+    && pip --python /opt/quota-proxy/bin/python install --no-cache-dir --require-hashes -r requirements/proxy.txt
+# As `make profiled`: the rings are compiled to count which branches a load takes, and again by these counts. The build
+# fails if they cannot be compiled.
+RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], sep='\n')" \
+        > build-requires.txt \
+    && pip install --no-cache-dir -r build-requires.txt \
+    && QUOTA_PROXY_BUILD=instrumented python setup.py --quiet build_ext --inplace \
+    && PYTHONPATH=/src /opt/quota-proxy/bin/python -m bench.training \
+    && find proxy -name '*.so' -delete \
+    && QUOTA_PROXY_BUILD=profiled pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels .
+# The wheel's script quota-pipeline needs the package pipeline, which is not here.
+RUN pip --python /opt/quota-proxy/bin/python install --no-cache-dir --no-deps /wheels/*.whl \
     && rm /opt/quota-proxy/bin/quota-pipeline
 
 FROM python:3.12.15-slim-bookworm

@@ -1,5 +1,5 @@
 # Python 3.11+ and Java 17+ are all that must be there; every target sets up what is missing first.
-# QUOTA_PROXY_BUILD=auto|quick|pure|require says whether and how the pure rings are compiled (see setup.py).
+# QUOTA_PROXY_BUILD=auto|quick|pure|require|instrumented|profiled says whether and how the pure rings are compiled (see setup.py).
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -50,7 +50,7 @@ WORKERS ?= 3
 # Of `make fuzz`, for each target.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup rings kafka spark archive demo test lint format compiled pure copy-sources test-copy test-pure test-compiled
+.PHONY: help setup rings kafka spark archive demo test lint format compiled profiled pure copy-sources test-copy test-pure test-compiled
 .PHONY: test-pipeline pipeline-copy integration integration-untimed integration-timed
 .PHONY: fuzz fuzz-briefly coverage interop bench soak docs lock image clean
 ifndef SIDE_BY_SIDE
@@ -102,6 +102,9 @@ format: $(INSTALLED) ## Correct the style
 
 compiled: ## Compile the pure rings in place
 	@$(MAKE) --no-print-directory QUOTA_PROXY_BUILD=require $(BUILT)-require
+
+# GCC arranges code better if it knows which branches a load takes: see bench/training.py.
+profiled: $(BUILT)-profiled ## Compile the pure rings in place for the load of a proxy, as the image has them (needs GCC)
 
 pure: ## Remove the compiled rings: the sources run as they are
 	@$(MAKE) --no-print-directory QUOTA_PROXY_BUILD=pure $(BUILT)-pure
@@ -166,7 +169,9 @@ coverage: $(COMPLETE) copy-sources ## List the files with a line coverage below 
 interop: setup ## Run clients of other languages, if their tools (node and npm, go, kcat) are installed
 	@$(PYTHON) -m tests.interop.run
 
+# What users run is measured: the rings as the image has them.
 bench: setup ## Measure what the proxy costs, as ratios, into bench/results
+	@if $(HAS_GCC); then $(MAKE) --no-print-directory profiled; fi
 	@$(PYTHON) -m bench
 
 soak: setup ## Run the proxy for hours under faults; a second run continues the first
@@ -275,9 +280,25 @@ INSTALL_RINGS := $(PYTHON) -m pip install -qq --no-deps --no-build-isolation --e
 IMPORT_RINGS := $(PYTHON) -c 'import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]' \
 	$(subst /,.,$(patsubst %/__init__,%,$(basename $(RING_SOURCES))))
 HAS_COMPILER := $(PYTHON) -c 'import setup, sys; sys.exit(not setup.has_compiler())'
+HAS_GCC := $(PYTHON) -c 'import setup, sys; sys.exit(not setup.has_gcc())'
 COMPILES := [ $(QUOTA_PROXY_BUILD) != pure ] && $(HAS_COMPILER)
 ARE_PURE := [ -z "$$(find proxy -name '*.so')" ]
 REMOVE_RINGS := find . -path ./$(VENV) -prune -o -name '*.so' -exec rm -f {} +
+
+# GCC finds the counts by the path of the object file, which pip would put into a temporary folder.
+BUILD_IN_PLACE := $(PYTHON) setup.py --quiet build_ext --inplace --force
+$(BUILT)-profiled: $(INSTALLED) $(COMPLETE) $(RING_SOURCES)
+	@rm -f $(BUILT)-*
+	@$(REMOVE_RINGS)
+	@rm -rf build/profile
+	@echo "Compiling the pure rings, to count which branches a load takes"
+	@QUOTA_PROXY_BUILD=instrumented $(BUILD_IN_PLACE)
+	@$(PYTHON) -m bench.training
+	@$(REMOVE_RINGS)
+	@echo "Compiling the pure rings again, by these counts"
+	@QUOTA_PROXY_BUILD=profiled $(BUILD_IN_PLACE)
+	@$(IMPORT_RINGS)
+	@touch $(addprefix $(BUILT)-,auto quick require profiled)
 
 $(BUILT)-%: $(INSTALLED) $(RING_SOURCES)
 	@rm -f $(BUILT)-*

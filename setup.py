@@ -1,11 +1,14 @@
 """Compiles the pure rings with mypyc.
 
 QUOTA_PROXY_BUILD selects how: auto (compile if there is a compiler), quick (as auto, in less than half the
-time, to slower code), pure (do not compile), require (fail without a compiler).
+time, to slower code), pure (do not compile), require (fail without a compiler). Two further modes need GCC:
+instrumented code counts which of its branches run, and profiled code is optimized by these counts. `make
+profiled` builds both, with a load between them.
 """
 
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tomllib
@@ -14,8 +17,12 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-MODES = ("auto", "quick", "pure", "require")
+MODES = ("auto", "quick", "pure", "require", "instrumented", "profiled")
 ROOT = Path(__file__).parent
+PROFILE = Path("build", "profile")
+"""Where instrumented code writes its counts, and a profiled build finds them. GCC names the file after the
+path of the object file, which is the same in both builds if both have the same folder.
+"""
 WARNINGS = ["-Wno-misleading-indentation"]
 """For this warning GCC reads the lines of the generated file again and again, which takes longer than
 compiling it."""
@@ -42,13 +49,24 @@ def sources() -> list[str]:
     return sorted(str(file.relative_to(ROOT)) for file in files)
 
 
+def compiler() -> list[str]:
+    """The compiler that setuptools runs: CC overrides the one Python was built with."""
+    return (os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc")).split()
+
+
 def has_compiler() -> bool:
-    """Whether setuptools would find the compiler that it runs (CC overrides the one Python was built with)
-    and Python's headers. The Makefile asks this, too.
-    """
-    compiler = os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc")
+    """Whether setuptools would find the compiler and Python's headers. The Makefile asks this, too."""
     headers = Path(sysconfig.get_path("include"), "Python.h")
-    return shutil.which(compiler.split()[0]) is not None and headers.exists()
+    return shutil.which(compiler()[0]) is not None and headers.exists()
+
+
+def has_gcc() -> bool:
+    """Whether the compiler is GCC. The Makefile asks this, too. Clang's profiles have another format."""
+    if not has_compiler():
+        return False
+    macros = [*compiler(), "-dM", "-E", "-x", "c", os.devnull]
+    done = subprocess.run(macros, capture_output=True, text=True, check=False)
+    return "__GNUC__" in done.stdout and "__clang__" not in done.stdout
 
 
 def cold_paths() -> list[str]:
@@ -61,6 +79,20 @@ def cold_paths() -> list[str]:
     return ["-include", str(header)]
 
 
+def profiling(mode: str, source: str) -> tuple[list[str], list[str]]:
+    """The options for the compiler and the linker with which an extension counts, or uses the counts. Raises
+    SystemExit if there are none of this source.
+    """
+    folder = PROFILE.absolute()
+    if mode == "instrumented":
+        return [f"-fprofile-generate={folder}"], ["-fprofile-generate"]
+    if not any(folder.glob(f"*{Path(source).stem}.gcda")):
+        raise SystemExit(f"{folder} has no counts of these sources: run make profiled")
+    # What the load does not execute is optimized as without counts, and not for its size.
+    options = ["-fprofile-partial-training", "-Wno-missing-profile"]
+    return [f"-fprofile-use={folder}", *options], []
+
+
 def compiled(mode: str) -> list[Extension]:
     """The extension modules of a mode; none if the rings stay interpreted."""
     if mode not in MODES:
@@ -71,6 +103,11 @@ def compiled(mode: str) -> list[Extension]:
         return []
     if mode == "pure":
         return []
+    by_profile = mode in ("instrumented", "profiled")
+    if by_profile and not has_gcc():
+        raise SystemExit(
+            f"QUOTA_PROXY_BUILD={mode} needs GCC and Python's headers; make compiled needs any compiler"
+        )
     from mypyc.build import mypycify
 
     quick = mode == "quick"
@@ -79,7 +116,7 @@ def compiled(mode: str) -> list[Extension]:
     )
     hints = [] if quick else cold_paths()
     for extension in extensions:
-        extension.optional = mode != "require"
+        extension.optional = mode in ("auto", "quick")
         # No other library links to it, so calls within it need no indirection and may be inlined.
         extension.extra_compile_args = [
             *extension.extra_compile_args,
@@ -87,6 +124,10 @@ def compiled(mode: str) -> list[Extension]:
             *hints,
             *WARNINGS,
         ]
+        if by_profile and not _is_shim(extension):
+            compiling, linking = profiling(mode, extension.sources[0])
+            extension.extra_compile_args += compiling
+            extension.extra_link_args = linking
     return extensions
 
 

@@ -73,6 +73,39 @@ def test_without_a_compiler_the_wheel_is_a_pure_one(mode: str, monkeypatch: pyte
     assert build["compiled"](mode) == []
 
 
+def test_code_is_optimized_by_the_counts_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = runpy.run_path(str(ROOT / "setup.py"))
+    if not build["has_gcc"]():
+        pytest.skip("the C compiler is not GCC, or there is none")
+    monkeypatch.chdir(tmp_path)
+    source = tmp_path / "branches.c"
+    source.write_text("int main(int argc, char **argv) { return argc > 1 ? 1 : 0; }\n")
+    with pytest.raises(SystemExit, match="no counts of these sources"):
+        build["profiling"]("profiled", str(source))
+    for mode in ("instrumented", "profiled"):
+        compiling, linking = build["profiling"](mode, str(source))
+        flags = ["-O2", *compiling, "-Wmissing-profile", "-Werror"]
+        run([*build["compiler"](), "-c", *flags, str(source), "-o", "branches.o"])
+        run([*build["compiler"](), *linking, "branches.o", "-o", "branches"])
+        run(["./branches"])
+
+
+def run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("mode", ["instrumented", "profiled"])
+def test_only_gcc_counts(mode: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clang = tmp_path / "clang"
+    clang.write_text("#!/bin/sh\necho '#define __GNUC__ 4'\necho '#define __clang__ 1'\n")
+    clang.chmod(0o755)
+    monkeypatch.setenv("CC", str(clang))
+    build = runpy.run_path(str(ROOT / "setup.py"))
+    with pytest.raises(SystemExit, match="needs GCC"):
+        build["compiled"](mode)
+
+
 def test_what_setup_declares_as_cold_agrees_with_mypycs_declarations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
