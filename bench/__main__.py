@@ -138,6 +138,9 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(OPEN_FILES, most), most))
     console = Console()
     options = arguments()
+    if not options.quick and not options.anyway:
+        with console.status("waiting until the load of the machine has fallen"):
+            machine.await_quiet()
     before = machine.warnings()
     others = machine.Others()
     try:

@@ -34,6 +34,15 @@ def facts(peers: list[Peer]) -> dict[str, str]:
     return found
 
 
+def await_quiet(seconds: float = 180.0) -> None:
+    """Wait until the load is low enough, for `seconds` at most: the load average still has what compiled the
+    rings before.
+    """
+    deadline = time.monotonic() + seconds
+    while os.getloadavg()[0] > QUIET_LOAD and time.monotonic() < deadline:
+        time.sleep(1.0)
+
+
 def warnings() -> list[str]:
     """Reasons to doubt the figures of this run."""
     load = os.getloadavg()[0]

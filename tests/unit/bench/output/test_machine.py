@@ -23,6 +23,18 @@ def test_a_busy_machine(monkeypatch: pytest.MonkeyPatch, load: float, doubtful: 
     assert len(machine.warnings()) == doubtful
 
 
+@pytest.mark.parametrize(("loads", "waits"), [([0.5], 0), ([2.0, 0.9, 0.4], 2), ([2.0] * 1000, 180)])
+def test_the_load_of_what_ran_before_may_fall_first(
+    monkeypatch: pytest.MonkeyPatch, loads: list[float], waits: int
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(os, "getloadavg", lambda: (loads[len(slept)], 0.0, 0.0))
+    monkeypatch.setattr(time, "monotonic", lambda: sum(slept))
+    monkeypatch.setattr(time, "sleep", slept.append)
+    machine.await_quiet()
+    assert len(slept) == waits
+
+
 def test_haproxys_version_is_a_fact_where_it_is_a_peer() -> None:
     assert "haproxy" not in machine.facts([])
     facts = machine.facts([cast("Any", object()), HaProxyHere()])
