@@ -285,19 +285,19 @@ COMPILES := [ $(QUOTA_PROXY_BUILD) != pure ] && $(HAS_COMPILER)
 ARE_PURE := [ -z "$$(find proxy -name '*.so')" ]
 REMOVE_RINGS := find . -path ./$(VENV) -prune -o -name '*.so' -exec rm -f {} +
 
-# GCC finds the counts by the path of the object file, which pip would put into a temporary folder.
-BUILD_IN_PLACE := $(PYTHON) setup.py --quiet build_ext --inplace --force
 $(BUILT)-profiled: $(INSTALLED) $(COMPLETE) $(RING_SOURCES)
 	@rm -f $(BUILT)-*
 	@$(REMOVE_RINGS)
 	@rm -rf build/profile
 	@echo "Compiling the pure rings, to count which branches a load takes"
-	@QUOTA_PROXY_BUILD=instrumented $(BUILD_IN_PLACE)
+	@QUOTA_PROXY_BUILD=instrumented $(INSTALL_RINGS)
 	@$(PYTHON) -m bench.training
 	@$(REMOVE_RINGS)
 	@echo "Compiling the pure rings again, by these counts"
-	@QUOTA_PROXY_BUILD=profiled $(BUILD_IN_PLACE)
+	@QUOTA_PROXY_BUILD=profiled $(INSTALL_RINGS)
 	@$(IMPORT_RINGS)
+	@# From another folder, where only the installation is found.
+	@cd / && $(CURDIR)/$(VENV)/bin/quota-proxy version
 	@touch $(addprefix $(BUILT)-,auto quick require profiled)
 
 $(BUILT)-%: $(INSTALLED) $(RING_SOURCES)

@@ -20,9 +20,7 @@ from setuptools.command.build_ext import build_ext
 MODES = ("auto", "quick", "pure", "require", "instrumented", "profiled")
 ROOT = Path(__file__).parent
 PROFILE = Path("build", "profile")
-"""Where instrumented code writes its counts, and a profiled build finds them. GCC names the file after the
-path of the object file, which is the same in both builds if both have the same folder.
-"""
+"""Where instrumented code writes its counts, and a profiled build finds them."""
 WARNINGS = ["-Wno-misleading-indentation"]
 """For this warning GCC reads the lines of the generated file again and again, which takes longer than
 compiling it."""
@@ -168,6 +166,16 @@ class JoinedShims(build_ext):
         shutil.copyfile(self._libraries[ext.name], target)
 
 
+class CountedBuild(build_ext):
+    """Compiles in one folder. GCC finds the counts by the path of the object file, which pip would put into a
+    temporary folder.
+    """
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.build_temp = str(Path("build", "counted"))
+
+
 def _is_shim(extension: Extension) -> bool:
     return not extension.name.endswith("__mypyc")
 
@@ -181,4 +189,5 @@ def _include(shim: Extension) -> str:
 
 if __name__ == "__main__":
     mode = os.environ.get("QUOTA_PROXY_BUILD", "auto")
-    setup(ext_modules=compiled(mode), cmdclass={"build_ext": JoinedShims} if mode == "quick" else {})
+    commands = {"quick": JoinedShims, "instrumented": CountedBuild, "profiled": CountedBuild}
+    setup(ext_modules=compiled(mode), cmdclass={"build_ext": commands.get(mode, build_ext)})
