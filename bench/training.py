@@ -10,39 +10,25 @@ import argparse
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import yaml
 
-from bench.instructions import ENFORCED, setting
+from bench.instructions import ENFORCED, TENANTS, Case, setting
 from bench.load.cold import NODE_ID
 from bench.load.drive import Load, drive
 from bench.peers import quota_proxy
 from bench.peers.peer import HOST, free_ports, launch
 from bench.rounds import fake_broker
 
-TENANTS: Final = 1000
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Requests of one kind; `size` is the bytes of each partition."""
-
-    kind: str
-    size: int
-    partitions: int
-    requests: int
-
-
-SHAPES: Final = (
-    Shape("produce", 120, 1, 10_000),
-    Shape("fetch", 120, 1, 10_000),
-    Shape("produce", 900, 24, 5_000),
-    Shape("fetch", 900, 24, 5_000),
-    Shape("produce", 900_000, 1, 200),
-    Shape("fetch", 1_000_000, 1, 200),
+CASES: Final = (
+    Case("produce_1", "produce", 120, 1, requests=10_000),
+    Case("fetch_1", "fetch", 120, 1, requests=10_000),
+    Case("produce_24", "produce", 900, 24, requests=5_000),
+    Case("fetch_24", "fetch", 900, 24, requests=5_000),
+    Case("produce_900kb", "produce", 900_000, 1, requests=200),
+    Case("fetch_1mb", "fetch", 1_000_000, 1, requests=200),
 )
 FLOWS: Final = ((8, 1), (4, 5))
 """The numbers of connections, and of requests in flight on each."""
@@ -52,17 +38,17 @@ def loads(requests: float) -> list[Load]:
     """Return the load; `requests` is a factor of its requests."""
     return [
         Load(
-            kind=shape.kind,
-            size=shape.size,
-            partitions=shape.partitions,
+            kind=case.kind,
+            size=case.size,
+            partitions=case.partitions,
             connections=connections,
             depth=depth,
             rate=0.0,
-            requests=max(int(shape.requests * requests), connections * depth),
+            requests=max(int(case.requests * requests), connections * depth),
             client_id=quota_proxy.TENANT,
             client_ids=TENANTS,
         )
-        for shape in SHAPES
+        for case in CASES
         for connections, depth in FLOWS
     ]
 

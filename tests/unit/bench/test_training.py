@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from bench.peers.peer import Running
-from bench.training import FLOWS, SHAPES, loads, train
+from bench.training import CASES, FLOWS, loads, train
 
 
 def test_the_load_has_both_apis_and_each_flow() -> None:
     found = loads(1.0)
-    assert len(found) == len(SHAPES) * len(FLOWS)
+    assert len(found) == len(CASES) * len(FLOWS)
     assert {load.kind for load in found} == {"produce", "fetch"}
     assert {load.partitions for load in found} == {1, 24}
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 from zipfile import ZipFile
@@ -88,6 +89,16 @@ def test_code_is_optimized_by_the_counts_of_a_run(tmp_path: Path, monkeypatch: p
         run([*build["compiler"](), "-c", *flags, str(source), "-o", "branches.o"])
         run([*build["compiler"](), *linking, "branches.o", "-o", "branches"])
         run(["./branches"])
+
+
+def test_both_builds_have_the_same_object_files_wherever_pip_builds(tmp_path: Path) -> None:
+    """GCC finds the counts by their paths."""
+    build = runpy.run_path(str(ROOT / "setup.py"))
+    distribution = import_module("setuptools").Distribution()  # it has no types
+    distribution.get_command_obj("build").build_temp = str(tmp_path)
+    command = build["CountedBuild"](distribution)
+    command.ensure_finalized()
+    assert command.build_temp == "build/counted"
 
 
 def run(command: list[str]) -> None:
