@@ -74,6 +74,24 @@ def test_without_a_compiler_the_wheel_is_a_pure_one(mode: str, monkeypatch: pyte
     assert build["compiled"](mode) == []
 
 
+@pytest.mark.parametrize("command", ["dist_info", "egg_info"])
+def test_metadata_takes_no_translation_of_the_rings(command: str, tmp_path: Path) -> None:
+    (tmp_path / "proxy").mkdir()
+    for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "proxy/__init__.py"):
+        shutil.copy(ROOT / file, tmp_path / file)
+    done = subprocess.run(
+        [sys.executable, "setup.py", command],
+        env={**os.environ, "QUOTA_PROXY_BUILD": "require"},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("*.*-info/top_level.txt"))
+    assert not (tmp_path / "build").exists()
+
+
 def test_code_is_optimized_by_the_counts_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = runpy.run_path(str(ROOT / "setup.py"))
     if not build["has_gcc"]():
