@@ -9,6 +9,7 @@ from proxy.wire.apis.api_01_fetch import Fetch
 from proxy.wire.apis.api_03_metadata import Metadata
 from proxy.wire.apis.api_10_find_coordinator import FindCoordinator
 from proxy.wire.apis.api_18_api_versions import ApiVersions
+from proxy.wire.apis.api_55_describe_quorum import DescribeQuorum
 from proxy.wire.apis.api_60_describe_cluster import DescribeCluster
 from proxy.wire.apis.api_78_share_fetch import ShareFetch
 from proxy.wire.apis.api_79_share_acknowledge import ShareAcknowledge
@@ -34,6 +35,7 @@ class ApiTable:
             Metadata(),
             FindCoordinator(),
             ApiVersions(self.known),
+            DescribeQuorum(),
             DescribeCluster(),
             ShareFetch(),
             ShareAcknowledge(),

@@ -3,6 +3,7 @@
 Clients connect through forwarders on another host and on other ports, which the proxy advertises.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -105,6 +106,8 @@ def test_admin_tools_see_only_the_proxy(kafka_cluster: EmbeddedKafka, proxy: Pro
     kafka_cluster.run_tool("kafka-topics", *of_server, "--describe")
     kafka_cluster.run_tool("kafka-consumer-groups", *of_server, "--describe", "--all-groups")
     kafka_cluster.run_tool("kafka-log-dirs", *of_server, "--describe")
+    quorum = kafka_cluster.run_tool("kafka-metadata-quorum", *of_server, "describe", "--status").stdout
+    assert re.findall(r'"id": (\d)', quorum) == ["1", "2", "3"]
     share = ("--topic", "addresses-admin", "--group", "addresses-share", "--timeout-ms", "3000")
     kafka_cluster.run_tool("kafka-console-share-consumer", *of_server, *share, check=False)
 

@@ -32,7 +32,8 @@ def leaked(kafka: EmbeddedKafka, data: bytes) -> list[str]:
     for node_id in kafka.node_ids:
         for listener in LISTENERS:
             port = kafka.port(node_id, listener)
-            binary = HOST.encode() + port.to_bytes(4, "big")
-            if binary in data or f"{HOST}:{port}".encode() in data:
+            # DescribeQuorum has ports of 16 bits, other responses of 32.
+            binary = [HOST.encode() + port.to_bytes(size, "big") for size in (2, 4)]
+            if any(known in data for known in (*binary, f"{HOST}:{port}".encode())):
                 found.append(f"broker {node_id}'s {listener} at {HOST}:{port}")
     return found

@@ -10,6 +10,7 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
 
 from proxy.wire.addresses import UNKNOWN_TAG, Address, Addresses
+from proxy.wire.api_keys import DESCRIBE_QUORUM
 
 LENGTH: Final = 4
 PROXY_HOST: Final = "proxy.example"
@@ -115,13 +116,15 @@ def is_without_endpoints(frame: bytes, response: Any, correlation_id: int = 1) -
 
 
 def through_proxy(value: Any) -> Any:
-    """Return a message with every broker's address replaced by that of Ports."""
+    """Return a message with every broker's address replaced by that of Ports, and without controllers'."""
     if isinstance(value, tuple):
         return tuple(through_proxy(element) for element in value)
     if not is_dataclass(value) or isinstance(value, type):
         return value
     if getattr(value, "endpoint_type", 1) != 1:
         return value  # Clients do not reach controllers through the proxy.
+    if getattr(value, "__api_key__", None) == DESCRIBE_QUORUM and hasattr(value, "nodes"):
+        return replace(value, nodes=())
     changes = {field.name: through_proxy(getattr(value, field.name)) for field in fields(value)}
     node_id = changes.get("node_id", changes.get("broker_id", -1))
     if "host" in changes and node_id >= 0 and changes["host"]:

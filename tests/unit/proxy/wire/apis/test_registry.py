@@ -24,6 +24,7 @@ def test_the_apis_that_are_read() -> None:
         3: "Metadata",
         10: "FindCoordinator",
         18: "ApiVersions",
+        55: "DescribeQuorum",
         60: "DescribeCluster",
         78: "ShareFetch",
         79: "ShareAcknowledge",
