@@ -17,7 +17,8 @@ def note_of_user(user: str, identifies_users: bool) -> str:
     """Return a clause if no client can be this user; else an empty text."""
     if identifies_users or user in ("", ANONYMOUS, DEFAULT_IN_YAML):
         return ""
-    return f"no listener has a principal, so every client is {ANONYMOUS}, and none is {user}"
+    shown = user if user.isprintable() else repr(user)  # the note stays one line
+    return f"no listener has a principal, so every client is {ANONYMOUS}, and none is {shown}"
 
 
 async def note_of_missing(clusters: Sequence[Topics], resource: ConfigResource) -> str:

@@ -62,6 +62,7 @@ async def test_no_note_without_a_response(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_no_client_has_a_name_where_no_listener_identifies_users() -> None:
     assert "none is alice" in note_of_user("alice", identifies_users=False)
+    assert note_of_user("a\nb", identifies_users=False).endswith("none is 'a\\nb'")
     assert note_of_user("alice", identifies_users=True) == ""
     assert [note_of_user(user, identifies_users=False) for user in ("", ANONYMOUS, "<default>")] == [
         "",
