@@ -14,7 +14,6 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.verdict import ALLOW, Verdict
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
@@ -30,7 +29,6 @@ from proxy.relay.settings import RelaySettings
 from proxy.relay.status import RelayStatus
 from proxy.wire.addresses import Addresses
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.cursor import Cursor
 from proxy.wire.errors import FrameTooLarge, ProtocolError
 from proxy.wire.not_kafka import looks_like
 from proxy.wire.spare_items import SpareItems
@@ -58,8 +56,6 @@ class Relay:
         the broker's; a consumer must not know them.
         """
         names = settings.topic_names
-        budget = IdBudget(names)
-        cursor = Cursor()
         spare_items = SpareItems(settings.spare_items)
         self._engine: Final = engine
         self._names: Final = names
@@ -81,9 +77,7 @@ class Relay:
             output=self.output,
             client=new_client(Identity(principal, "", client_address), b"", traffic, node_id),
             settings=settings,
-            names=budget,
             spare_items=spare_items,
-            cursor=cursor,
             node_id=node_id,
             session_mask=session_mask,
             authentication=authentication,
@@ -94,13 +88,13 @@ class Relay:
             self._in_flight,
             self.output,
             addresses=addresses,
-            names=budget,
+            names=names,
             errors=errors,
             authentication=authentication,
             turns=settings.response_turns,
             spare_items=spare_items,
             reader=settings.reader,
-            cursor=cursor,
+            cursor=settings.cursor,
             clock=settings.service_clock,
         )
         self._clock: Final = settings.service_clock

@@ -2,15 +2,18 @@
 
 from typing import Final, final
 
+from mypy_extensions import i64 as native
+
 from proxy.relay.budgets.group_members import GroupMembers
 from proxy.relay.budgets.large_frames import LargeFrames
-from proxy.relay.budgets.list_turns import ListTurns
+from proxy.relay.budgets.list_turns import LIST_BYTES, ListTurns
 from proxy.relay.budgets.read_turns import ReadTurns
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.login.authentication import Login
 from proxy.relay.service_clock import ServiceClock
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED, ApiTable
+from proxy.wire.cursor import Cursor
 from proxy.wire.keyed.topic_names import UNNAMED_AT_MOST
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import MAX_LENGTH, NOTHING, Reader
@@ -23,7 +26,7 @@ NO_INTERCEPTED_APIS: Final[frozenset[int]] = frozenset()
 @final
 class RelaySettings:
     """Created once. The relays only read it; they change what they share: memory, items, names, the
-    reader and the service clock.
+    reader, the cursor and the service clock.
     """
 
     def __init__(
@@ -50,6 +53,8 @@ class RelaySettings:
         """The maximum size of a request in bytes (socket.request.max.bytes)."""
         self.max_list_bytes: Final = max_list_bytes
         """The maximum size of a request that lists partitions, topics or groups."""
+        self.list_from: Final[native] = min(LIST_BYTES, max_list_bytes + 1)
+        """A request of this size or more may be a list that waits for its turn, or that is too large."""
         self.max_topics_by_id: Final = max_topics_by_id
         """The most topics that a request may name by id."""
         self.apis: Final = apis
@@ -81,6 +86,8 @@ class RelaySettings:
         """The items of messages that are done with, for the next ones."""
         self.reader: Final = Reader(NOTHING)
         """Reads every message that is there as a whole, one after the other."""
+        self.cursor: Final = Cursor()
+        """How far that reading has come: nothing looks at it when the message has been read."""
         self.service_clock: Final = ServiceClock()
         """When brokers work on requests."""
         self.in_flight_room: Final = InFlightRoom() if in_flight_room is None else in_flight_room

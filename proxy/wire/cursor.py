@@ -20,8 +20,8 @@ HEAD: Final = 0
 class Cursor:
     """The position of the reading.
 
-    A whole frame is read in one call, so all whole frames of a connection, requests and responses, share a
-    cursor. A frame that is cut through has its own.
+    A whole frame is read in one call, so all whole frames of a listener's connections share a cursor. A frame
+    that is cut through has its own.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Cursor:
         """The id of the last topic that had one."""
         self.raw_topic = b""
         """The name of the last topic of which an item was made, in this message or an earlier one, and the
-        same as text: most messages of a connection have the same topics.
+        same as text: many messages have the same topics.
         """
         self.known_topic = ""
         self.records_size: native = 0

@@ -56,26 +56,26 @@ class IdBudget:
         """Whether the topic's name is wanted or has been requested, and a response is expected."""
         return self._names.awaits(topic_id)
 
-    def fill(self, items: list[Item], who: Identity) -> None:
-        """Give the items of one message their topics' names, as far as these are known, and have the others
-        requested: those of a response may be many, and exist.
 
-        Whether a message names topics by id depends on its version, so the first item tells whether the
-        others have ids. It may have its name from an earlier call, in which other names were unknown.
-        """
-        if not items or (items[0].topic and items[0].topic_id == NO_ID):
-            return
-        names = self._names
-        last_id = NO_ID
-        name = ""
-        for item in items:
-            if item.topic:
-                continue
-            topic_id = item.topic_id
-            if topic_id is last_id:
-                item.topic = name
-            elif topic_id != NO_ID:
-                last_id = topic_id
-                name = item.topic = names.known_name(topic_id)
-                if not name and not names.asked(topic_id):
-                    names.want(topic_id, client_key(who))
+def fill_names(names: TopicNames, items: list[Item], who: Identity) -> None:
+    """Give the items of one message their topics' names, as far as these are known, and have the others
+    requested, whatever the budget: those of a response may be many, and exist.
+
+    Whether a message names topics by id depends on its version, so the first item tells whether the
+    others have ids. It may have its name from an earlier call, in which other names were unknown.
+    """
+    if not items or (items[0].topic and items[0].topic_id == NO_ID):
+        return
+    last_id = NO_ID
+    name = ""
+    for item in items:
+        if item.topic:
+            continue
+        topic_id = item.topic_id
+        if topic_id is last_id:
+            item.topic = name
+        elif topic_id != NO_ID:
+            last_id = topic_id
+            name = item.topic = names.known_name(topic_id)
+            if not name and not names.asked(topic_id):
+                names.want(topic_id, client_key(who))

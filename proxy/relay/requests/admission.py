@@ -37,18 +37,26 @@ from proxy.relay.modes import (
     Mode,
 )
 from proxy.relay.output import RelayOutput
+from proxy.relay.produced_records import abandon_records
 from proxy.relay.requests.buffer import RequestBuffer
 from proxy.relay.requests.charges import RequestCharges
 from proxy.relay.requests.cut_through import RequestCutThrough
 from proxy.relay.requests.debt_wait import DebtWait, behind_event
-from proxy.relay.requests.forwarder import RequestForwarder
+from proxy.relay.requests.forwarder import forward_request
 from proxy.relay.requests.list_gate import ListGate
 from proxy.relay.requests.parser import RequestParser
-from proxy.relay.requests.produce_gate import ProduceGate
-from proxy.relay.requests.unnamed_topics import NO_TOPICS, TopicIds, UnnamedTopics, reject_part
+from proxy.relay.requests.produce_gate import ProduceGate, await_silently
+from proxy.relay.requests.unnamed_topics import (
+    NO_TOPICS,
+    TopicIds,
+    UnnamedTopics,
+    reject_part,
+    unnamed_topics,
+)
 from proxy.relay.requests.waiting_produce import WaitingProduce
 from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
+from proxy.wire.client_software import retries_throttling
 from proxy.wire.fetch.session_sizes import NOT_KNOWN
 from proxy.wire.frames import Frame
 from proxy.wire.reader import Reader
@@ -66,39 +74,47 @@ class RequestAdmission:
         in_flight: InFlight,
         output: RelayOutput,
         settings: RelaySettings,
-        names: IdBudget,
         *,
         mode: Mode,
         parser: RequestParser,
-        fetch_gate: FetchGate,
-        buffer: RequestBuffer,
+        session_mask: int,
     ) -> None:
-        """`mode`, `parser`, `fetch_gate` and `buffer` are those of Requests."""
+        """`mode` and `parser` are those of Requests. `session_mask`: the bits in which the client's fetch
+        session ids differ from the broker's.
+        """
         self._engine: Final = engine
         self._in_flight: Final = in_flight
         self._mode: Final = mode
         self._parser: Final = parser
-        self._charges: Final = RequestCharges(engine, in_flight, names)
-        self._forwarder: Final = RequestForwarder(output, traffic, settings.service_clock)
-        self._clock: Final = settings.service_clock
+        self._charges: Final = RequestCharges(engine, in_flight, settings.topic_names)
+        self._settings: Final = settings
         self._output: Final = output
         self._traffic: Final = traffic
         self._large: RequestCutThrough | None = None
         """In the mode CUTTING_THROUGH, it has the request that is forwarded while it arrives. Created with
         the first one.
         """
-        self.produce_gate: Final = ProduceGate(engine, in_flight, names, settings.protected)
-        self._fetch_gate: Final = fetch_gate
-        """In the mode FETCH_WAITING, it has the fetch that waits, unless `_passed` is that."""
+        self._session_mask: Final = session_mask
+        self._retries_throttling = False
+        """Whether the client is known to retry THROTTLING_QUOTA_EXCEEDED."""
+        self._produce_gate: ProduceGate | None = None
+        """None before the first Produce request of which partitions may be rejected."""
+        self._fetch_gate: FetchGate | None = None
+        """None before the first fetch that quotas may limit. In the mode FETCH_WAITING, it has the fetch that
+        waits, unless `_passed` is that.
+        """
+        self._id_budget: IdBudget | None = None
+        """None before the first request that may wait for names."""
         self._passed: WaitingFetch | None = None
         """The fetch that has left its gate and waits for its turn, because it is a list."""
         self.list_gate: ListGate | None = None
         """None before the connection's first list."""
-        self._buffer: Final = buffer
+        self.buffer: RequestBuffer | None = None
+        """None before the connection's first large request."""
         self._debt_wait: DebtWait | None = None
         """In the mode PRODUCE_WAITING, the request that waits; else None."""
-        self._unnamed: Final = UnnamedTopics(engine, settings.topic_names, names)
-        """In the mode NAMES_WAITING, it has the request that waits."""
+        self._unnamed: UnnamedTopics | None = None
+        """In the mode NAMES_WAITING, it has the request that waits; else None."""
 
     @property
     def waiting(self) -> bool:
@@ -118,31 +134,72 @@ class RequestAdmission:
         wait = self._debt_wait
         if wait is not None:
             return wait.droppable
-        return self._mode.now != CLOSING and self.produce_gate.mutes
+        gate = self._produce_gate
+        return self._mode.now != CLOSING and gate is not None and gate.mutes
 
     @property
     def wake_at(self) -> float:
         """When wake() is due; 0.0 for never."""
-        mode = self._mode.now
-        if mode == FETCH_WAITING:
-            if self._passed is not None and self.list_gate is not None:
-                return self.list_gate.asks_at
-            return self._fetch_gate.wake_at
-        if mode == NAMES_WAITING:
+        if self._passed is not None and self.list_gate is not None:
+            return self.list_gate.asks_at
+        if self._unnamed is not None:
             return self._unnamed.wake_at
-        return 0.0 if self._debt_wait is None else self._debt_wait.wake_at
+        if self._debt_wait is not None:
+            return self._debt_wait.wake_at
+        return 0.0 if self._fetch_gate is None else self._fetch_gate.wake_at
 
     @property
     def awaits_response(self) -> bool:
         """Whether a request that has waited for a response may continue, so that wake() is due."""
         if self._debt_wait is not None:
             return self._debt_wait.awaits_response
-        return self._mode.now == FETCH_WAITING and self._fetch_gate.awaits_response
+        gate = self._fetch_gate
+        return self._mode.now == FETCH_WAITING and gate is not None and gate.awaits_response
+
+    @property
+    def reads_fetches(self) -> bool:
+        """Whether fetches must be read beyond their bounds."""
+        if self._fetch_gate is not None:
+            return self._fetch_gate.reads
+        return self._engine.omits or self._settings.between_brokers
+
+    @property
+    def follower(self) -> tuple[int, int] | None:
+        """The node id of the follower at the client's end, and the number of messages that it lacks."""
+        return None if self._fetch_gate is None else self._fetch_gate.follower
 
     @property
     def closing_error(self) -> RelayError:
         """In the mode CLOSING, why the connection ends."""
-        return RelayError(self.produce_gate.closing_reason, self.produce_gate.closing)
+        gate = self._reject_gate()
+        return RelayError(gate.closing_reason, gate.closing)
+
+    def _reject_gate(self) -> ProduceGate:
+        gate = self._produce_gate
+        if gate is None:
+            settings = self._settings
+            gate = ProduceGate(self._engine, self._in_flight, settings.topic_names, settings.protected)
+            self._produce_gate = gate
+        return gate
+
+    def _gate_of_fetches(self) -> FetchGate:
+        gate = self._fetch_gate
+        if gate is None:
+            gate = self._fetch_gate = FetchGate(
+                self._engine,
+                self._in_flight,
+                self._budget(),
+                self._settings.plan_turns,
+                self._settings.between_brokers,
+                self._session_mask,
+            )
+        return gate
+
+    def _budget(self) -> IdBudget:
+        budget = self._id_budget
+        if budget is None:
+            budget = self._id_budget = IdBudget(self._settings.topic_names)
+        return budget
 
     @property
     def _cut_through(self) -> RequestCutThrough:
@@ -155,9 +212,9 @@ class RequestAdmission:
     def take(self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float) -> None:
         """Take a request, or the first part of a large one, as far as it has been read into `view`."""
         if view.client_software:
-            self.produce_gate.client_is(view.client_software)
+            self._retries_throttling = retries_throttling(view.client_software)
         if view.api_key == PRODUCE:
-            unnamed = self._unnamed.find(view, exchange.client)
+            unnamed = unnamed_topics(self._engine, self._settings.topic_names, view, exchange.client)
             if len(unnamed) > 0:
                 self._wait_for_names(WaitingProduce(frame, exchange, reader, view), unnamed, now)
                 return
@@ -178,10 +235,10 @@ class RequestAdmission:
         now: float,
     ) -> None:
         """Take the steps after the names; the cluster does not have the topics `unknown`."""
-        rejectable = view.rejectable or view.names_protected or len(unknown) > 0
-        if rejectable and frame.complete:
+        if frame.complete and self._may_reject(view, unknown, now):
             body_at = self._parser.body_at
-            if self.produce_gate.reject(frame, exchange, view, body_at, now, unknown):
+            retries = self._retries_throttling
+            if self._reject_gate().reject(frame, exchange, view, body_at, now, unknown, retries):
                 self._close_if_due(now)
                 return
         verdict = self._charges.admit(exchange, view, now)
@@ -192,13 +249,21 @@ class RequestAdmission:
         if not fetches or self._passes_gate(frame, exchange, view, now):
             self._forward_read(frame, exchange, reader, view, now)
 
+    def _may_reject(self, view: RequestView, unknown: TopicIds, now: float) -> bool:
+        """Whether partitions of a Produce request may be rejected."""
+        if view.names_protected or len(unknown) > 0:
+            return True
+        return view.rejectable and self._engine.may_reject(now)
+
     def _passes_gate(self, frame: Frame, exchange: Exchange, view: RequestView, now: float) -> bool:
         """Return whether to forward a fetch. If not, it waits for its quotas, or has been answered."""
-        gate = self._fetch_gate
         if view.partitions == NOT_KNOWN and self._engine.limits_time(exchange.client):
-            gate.reject_session(exchange, view, now)
+            self._gate_of_fetches().reject_session(exchange, view, now)
             return False
-        if not (self._engine.limits_fetches or gate.reads) or gate.forwards(frame, exchange, view, now):
+        if not (self._engine.limits_fetches or self.reads_fetches):
+            return True
+        gate = self._gate_of_fetches()
+        if gate.forwards(frame, exchange, view, now):
             return True
         if gate.waiting:
             self._mode.change(FETCH_WAITING)
@@ -209,8 +274,8 @@ class RequestAdmission:
     ) -> None:
         if view.api_key == FETCH:
             exchange.streams = not view.bounded and not view.want_items and view.fetch_rewrite is None
-        if view.acks == 0:
-            self.produce_gate.await_silently(frame, exchange, view, self._parser.body_at)  # may change acks
+        if view.acks == 0 and self._engine.limits_topics(exchange.client):
+            await_silently(frame, exchange, view, self._parser.body_at)  # changes acks
         if view.acks != 0:
             self._in_flight.add(exchange)
             if view.uncharged:
@@ -224,11 +289,12 @@ class RequestAdmission:
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView | None, now: float
     ) -> None:
         if frame.complete:
-            self._forwarder.forward(frame, exchange, view, now)
+            exchange.sent_at = self._settings.service_clock.at(now)
+            forward_request(self._output, self._traffic, frame, exchange, view)
             return
         if self._large is None:
             self._large = RequestCutThrough(
-                self._output, self._traffic, self._parser, self._charges, self._clock
+                self._output, self._traffic, self._parser, self._charges, self._settings.service_clock
             )
         self._mode.change(CUTTING_THROUGH)
         self._large.begin(CutThrough(frame, exchange, reader, view), now)
@@ -237,8 +303,9 @@ class RequestAdmission:
         """End the connection soon if batches of a producer without responses have been dropped, and the rest
         of their request has been forwarded.
         """
-        if self.produce_gate.closing and self._mode.now == READING:
-            self.produce_gate.delay_close(now)
+        gate = self._produce_gate
+        if gate is not None and gate.closing and self._mode.now == READING:
+            gate.delay_close(now)
             self._mode.change(CLOSING)
 
     def end_buffered(self) -> None:
@@ -246,10 +313,17 @@ class RequestAdmission:
         works on it: its memory is needed until the broker has taken it. An earlier request may still need the
         connection's memory.
         """
-        if not self._buffer.shared or self._mode.now in (PRODUCE_WAITING, NAMES_WAITING, FIRST_WAITING):
+        buffer = self.buffer
+        if buffer is None or not buffer.shared:
             return
-        if not self._in_flight.handles:
-            self._buffer.forwarded_large()
+        waits = self._mode.now in (PRODUCE_WAITING, NAMES_WAITING, FIRST_WAITING)
+        if not waits and not self._in_flight.handles:
+            buffer.forwarded_large()
+
+    def all_read(self, more_waits: bool, now: float) -> None:
+        """Note that all bytes of the client that have arrived have been read; see ProduceGate.all_read()."""
+        if self._produce_gate is not None:
+            self._produce_gate.all_read(more_waits, now)
 
     # The steps of the parts after the first one
 
@@ -259,7 +333,8 @@ class RequestAdmission:
         if view is None:
             self._forward_part(part.complete, now)
             return
-        unnamed = self._unnamed.find(view, self._cut_through.cut.exchange.client)
+        client = self._cut_through.cut.exchange.client
+        unnamed = unnamed_topics(self._engine, self._settings.topic_names, view, client)
         if len(unnamed) > 0:
             self._wait_for_names(self._waiting_part(part, view), unnamed, now)
         else:
@@ -292,14 +367,13 @@ class RequestAdmission:
         """Ask again for what the request waits for. Raises RelayError if a part of a large request has an
         unknown topic.
         """
-        mode = self._mode.now
-        if mode == NAMES_WAITING:
+        if self._unnamed is not None:
             if self._unnamed.look(now):
-                self._end_wait_for_names(now)
+                self._end_wait_for_names(self._unnamed, now)
         elif self._passed is not None:
             self._forward_in_turn(self._passed, now)
-        elif mode == FETCH_WAITING:
-            self._continue_fetch(self._fetch_gate.wake(now), now)
+        elif self._mode.now == FETCH_WAITING:
+            self._continue_fetch(self._gate_of_fetches(), now)
         elif self._debt_wait is not None and self._debt_wait.review(self._engine, now):
             self._end_wait_for_debt(self._debt_wait.produce, now)
 
@@ -309,7 +383,7 @@ class RequestAdmission:
             return
         fetch = self._passed
         if fetch is None:
-            fetch = self._fetch_gate.give_up(now)
+            fetch = self._gate_of_fetches().give_up(now)
         elif self.list_gate is not None:
             self.list_gate.give_up()
         if fetch is None:
@@ -317,11 +391,12 @@ class RequestAdmission:
         else:
             self._forward_passed(fetch, now)
 
-    def _continue_fetch(self, fetch: WaitingFetch | None, now: float) -> None:
-        """Forward the fetch that has left its gate, in its turn; None if it waits or has been answered."""
+    def _continue_fetch(self, gate: FetchGate, now: float) -> None:
+        """Forward the fetch that waits, in its turn, unless it waits on or is answered."""
+        fetch = gate.wake(now)
         if fetch is not None:
             self._forward_in_turn(fetch, now)
-        elif not self._fetch_gate.waiting:
+        elif not gate.waiting:
             self._mode.change(READING)
 
     def _forward_in_turn(self, fetch: WaitingFetch, now: float) -> None:
@@ -347,13 +422,12 @@ class RequestAdmission:
 
     def _wait_for_names(self, produce: WaitingProduce, topic_ids: TopicIds, now: float) -> None:
         self._mode.change(NAMES_WAITING)
-        self._unnamed.wait(produce, topic_ids, now)
+        self._unnamed = UnnamedTopics(self._settings.topic_names, self._budget(), produce, topic_ids, now)
 
-    def _end_wait_for_names(self, now: float) -> None:
+    def _end_wait_for_names(self, wait: UnnamedTopics, now: float) -> None:
         """Continue with the request, or the part of it, that has waited; reject unknown topics."""
-        produce = self._unnamed.produce
-        assert produce is not None, "set in this mode"
-        unknown = self._unnamed.end()
+        self._unnamed = None
+        produce, unknown = wait.produce, wait.topic_ids
         frame, view = produce.frame, produce.view
         if view.partial:
             reject_part(frame.size, unknown)
@@ -393,9 +467,10 @@ class RequestAdmission:
         passed = self._passed
         if passed is not None and passed.grant is not None and passed.grant.granted:
             passed.grant.cancel()  # it brings no records
-        self._fetch_gate.end()
+        if self._fetch_gate is not None:
+            self._fetch_gate.end()
         if self._debt_wait is not None:
             self._debt_wait.drop(self._engine)
         if self._large is not None:
             self._large.end()
-        self._forwarder.end(self._in_flight.first)
+        abandon_records(self._traffic, self._in_flight.first)

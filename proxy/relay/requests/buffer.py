@@ -11,12 +11,11 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.relay.budgets.large_frames import LargeFrame, LargeFrames
 from proxy.relay.close_reasons import SLOW_REQUEST, RelayError
-from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES, FrameBuffer
 from proxy.relay.intercepted import max_request_bytes
 from proxy.relay.login.authentication import Authentication
 from proxy.relay.output import RelayOutput
-from proxy.relay.requests.interception import Interception
+from proxy.relay.requests.interception import covers
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.frames import Frame
@@ -37,8 +36,7 @@ class RequestBuffer:
         engine: QuotaEngine,
         output: RelayOutput,
         authentication: Authentication | None,
-        interception: Interception,
-        fetch_gate: FetchGate,
+        intercepted_api_keys: frozenset[int],
         large_frames: LargeFrames,
     ) -> None:
         self.due_at = 0.0
@@ -46,8 +44,7 @@ class RequestBuffer:
         self._engine: Final = engine
         self._output: Final = output
         self._authentication: Final = authentication
-        self._interception: Final = interception
-        self._fetch_gate: Final = fetch_gate
+        self._intercepted_api_keys: Final = intercepted_api_keys
         self._parts: FrameBuffer | None = None
         """None before the first large request."""
         self._large_frames: Final = large_frames
@@ -58,9 +55,9 @@ class RequestBuffer:
         self._first_part: Frame | None = None
         """The first part of the request that waits for memory."""
 
-    def takes(self, part: Frame) -> bool:
+    def takes(self, part: Frame, reads_fetches: bool) -> bool:
         """Whether a large request is read only when it is complete, because the proxy answers it or a quota
-        may remove partitions from it.
+        may remove partitions from it. `reads_fetches`: whether fetches are read beyond their bounds.
         """
         authentication = self._authentication
         if authentication is not None and (authentication.raw or not authentication.done):
@@ -71,11 +68,12 @@ class RequestBuffer:
         if part.size > MAX_BUFFERED_FRAME_BYTES:
             return False
         if api_key == FETCH:
-            return self._fetch_gate.reads or self._engine.limits_fetches
+            return reads_fetches or self._engine.limits_fetches
         if api_key == SHARE_FETCH:
             return self._engine.limits_fetches
-        limited = self._engine.intercepts_limited(api_key)
-        return (limited or self._interception.covers(api_key)) and part.size <= max_request_bytes(api_key)
+        answered = covers(self._engine, self._intercepted_api_keys, api_key)
+        limited = answered or self._engine.intercepts_limited(api_key)
+        return limited and part.size <= max_request_bytes(api_key)
 
     def begin(self, part: Frame, who: Identity, now: float) -> bool:
         """Take the first part of a client's request. Return False if it waits for memory, until `due_at`."""

@@ -4,10 +4,11 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.verdict import Verdict
-from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.id_budget import fill_names
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
 from proxy.wire.error_codes import NOT_ENOUGH_REPLICAS
+from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView, ResponseView
 
 
@@ -15,14 +16,14 @@ from proxy.wire.views import Item, RequestView, ResponseView
 class RequestCharges:
     """The charges for the requests of one connection. Times are the relay's `now`."""
 
-    def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: IdBudget) -> None:
+    def __init__(self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames) -> None:
         self._engine: Final = engine
         self._in_flight: Final = in_flight
         self._names: Final = names
 
     def admit(self, exchange: Exchange, view: RequestView, now: float) -> Verdict:
         """Charge a request that has been read, and mute its client for the wait."""
-        self._names.fill(view.items, exchange.client)
+        fill_names(self._names, view.items, exchange.client)
         verdict = self._engine.admit(view, exchange.client, now)
         if verdict.throttle_seconds > 0.0:
             exchange.throttle(now + verdict.throttle_seconds, now)
@@ -47,7 +48,7 @@ class RequestCharges:
         """Charge items of a large request that have arrived after it was admitted, and mute its client for
         the wait.
         """
-        self._names.fill(view.items, exchange.client)
+        fill_names(self._names, view.items, exchange.client)
         until = exchange.throttled_until
         verdict = self._engine.charge_items(view, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0:

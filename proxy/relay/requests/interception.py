@@ -15,34 +15,28 @@ from proxy.wire.frames import Frame
 from proxy.wire.views import RequestView
 
 
+def covers(engine: QuotaEngine, api_keys: frozenset[int], api_key: int) -> bool:
+    """Whether the proxy answers requests of this API: one of `api_keys`, whatever the quotas, or one that a
+    quota adds.
+    """
+    return api_key in api_keys or engine.intercepts(api_key)
+
+
+def covers_client(engine: QuotaEngine, api_key: int, client: Client, now: float) -> bool:
+    """Whether the proxy answers this client's requests of this API because of a quota."""
+    return engine.intercepts_limited(api_key) and engine.intercepts_from(api_key, client, now)
+
+
 @final
 class Interception:
-    """The intercepted requests of one connection."""
+    """The intercepted requests of one connection. Made for each use: idle connections stay small."""
 
-    __slots__ = ("_api_keys", "_clock", "_engine", "_in_flight", "_output")
+    __slots__ = ("_clock", "_in_flight", "_output")
 
-    def __init__(
-        self,
-        engine: QuotaEngine,
-        in_flight: InFlight,
-        output: RelayOutput,
-        api_keys: frozenset[int],
-        clock: ServiceClock,
-    ) -> None:
-        """`api_keys`: the APIs that the proxy intercepts whatever the quotas; they add others."""
-        self._engine: Final = engine
+    def __init__(self, in_flight: InFlight, output: RelayOutput, clock: ServiceClock) -> None:
         self._in_flight: Final = in_flight
         self._output: Final = output
-        self._api_keys: Final = api_keys
         self._clock: Final = clock
-
-    def covers(self, api_key: int) -> bool:
-        """Whether the proxy answers requests of this API."""
-        return api_key in self._api_keys or self._engine.intercepts(api_key)
-
-    def covers_client(self, api_key: int, client: Client, now: float) -> bool:
-        """Whether the proxy answers this client's requests of this API because of a quota."""
-        return self._engine.intercepts_limited(api_key) and self._engine.intercepts_from(api_key, client, now)
 
     def hand_out(
         self,

@@ -13,7 +13,7 @@ from typing import Final, final
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.rejection.rejections import RejectedItems
-from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.id_budget import fill_names
 from proxy.relay.close_reasons import PRODUCE_REJECTED, UNKNOWN_TOPIC
 from proxy.relay.exchange import Exchange, local_exchange
 from proxy.relay.inflight import InFlight
@@ -22,11 +22,11 @@ from proxy.wire.api_keys import PRODUCE
 from proxy.wire.apis.api_00_produce import acks_at
 from proxy.wire.apis.batch_heads import BatchHeads
 from proxy.wire.apis.rejected_partitions import Rejection, cut, local_response
-from proxy.wire.client_software import retries_throttling
 from proxy.wire.edit import Edit, i16, insert
 from proxy.wire.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
 from proxy.wire.frames import Frame
 from proxy.wire.protected_topics import MESSAGE, ProtectedTopics
+from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import UNKNOWN, Item, RequestView
 
 UNANSWERED_SECONDS: Final = 1.0
@@ -50,15 +50,13 @@ class ProduceGate:
         self,
         engine: QuotaEngine,
         in_flight: InFlight,
-        names: IdBudget,
+        names: TopicNames,
         protected: ProtectedTopics | None = None,
     ) -> None:
         self._engine: Final = engine
         self._in_flight: Final = in_flight
         self._names: Final = names
         self._protected: Final = protected
-        self._retries_throttling = False
-        """Whether the client is known to retry THROTTLING_QUOTA_EXCEEDED."""
         self.closing = ""
         """Why the connection ends as soon as its client is no longer muted; empty if it continues."""
         self.closing_reason = PRODUCE_REJECTED
@@ -75,10 +73,6 @@ class ProduceGate:
         """Whether the client is muted only for its rejected partitions."""
         return 0.0 < self._in_flight.muted_until == self._muted_until
 
-    def client_is(self, software: str) -> None:
-        """Note the library that the client uses: RequestView.client_software."""
-        self._retries_throttling = retries_throttling(software)
-
     def reject(
         self,
         frame: Frame,
@@ -87,15 +81,15 @@ class ProduceGate:
         body_at: int,
         now: float,
         unknown: TopicIds = NO_TOPICS,
+        retries_throttling: bool = False,
     ) -> bool:
         """Remove the partitions that the quotas reject, and those of protected and `unknown` topics. Return
         whether none is left to be forwarded.
 
-        The frame is complete, and its body begins at `body_at`. The view has the items.
+        The frame is complete, and its body begins at `body_at`. The view has the items. `retries_throttling`:
+        whether the client is known to retry THROTTLING_QUOTA_EXCEEDED.
         """
-        if not view.names_protected and len(unknown) == 0 and not self._engine.may_reject(now):
-            return False
-        self._names.fill(view.items, exchange.client)
+        fill_names(self._names, view.items, exchange.client)
         denied = self._deny(view, unknown) if view.names_protected or len(unknown) > 0 else NONE
         heads = BatchHeads(frame.pieces, body_at)
         verdict = self._engine.reject(view, exchange.client, now, heads)
@@ -106,7 +100,7 @@ class ProduceGate:
             self._throttle(exchange, view, verdict, now)
         if view.acks == 0:
             self._close_soon(view, denied, len(places))
-        error_code = self._engine.rejection_error(self._retries_throttling)
+        error_code = self._engine.rejection_error(retries_throttling)
         messages = {error_code: REJECTED_MESSAGE, TOPIC_AUTHORIZATION_FAILED: MESSAGE}
         rejection = Rejection([view.items[place] for place in places], error_code, messages)
         exchange.rejection = rejection
@@ -118,18 +112,6 @@ class ProduceGate:
         if view.acks != 0:
             self._respond(exchange, view, rejection, now)
         return True
-
-    def await_silently(self, frame: Frame, exchange: Exchange, view: RequestView, body_at: int) -> None:
-        """If a quota is by topic, request a response for a producer with acks=0, which does not get it: only
-        the response tells which records the broker has appended.
-        """
-        if not self._engine.limits_topics(exchange.client):
-            return
-        at = acks_at(frame.pieces, body_at, view.api_version, view.flexible)
-        insert(view.edits, Edit(at, at + 2, i16(1)))
-        view.cursor.marked_edits += 1  # the edit stays when a cut-through request is read again from its mark
-        view.acks = 1
-        exchange.silent = True
 
     def _close_soon(self, view: RequestView, denied: list[int], dropped: int) -> None:
         """End the connection of a producer with acks=0, which cannot be told of its `dropped` batches."""
@@ -213,6 +195,17 @@ class ProduceGate:
         local.throttled_until = until
         self._in_flight.count_throttle(exchange)
         self._in_flight.answer(local, view, len(rejection.items), now)
+
+
+def await_silently(frame: Frame, exchange: Exchange, view: RequestView, body_at: int) -> None:
+    """Request a response for a producer with acks=0, which does not get it: only the response tells quotas by
+    topic which records the broker has appended.
+    """
+    at = acks_at(frame.pieces, body_at, view.api_version, view.flexible)
+    insert(view.edits, Edit(at, at + 2, i16(1)))
+    view.cursor.marked_edits += 1  # the edit stays when a cut-through request is read again from its mark
+    view.acks = 1
+    exchange.silent = True
 
 
 def _take_out(frame: Frame, view: RequestView, body_at: int, places: list[int], denied: list[int]) -> None:

@@ -6,12 +6,9 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.budgets.id_budget import IdBudget
-from proxy.relay.budgets.list_turns import LIST_BYTES
 from proxy.relay.budgets.read_turns import FREE_FRAMES, LARGE_BYTES, PARTITIONS_SHIFT, PAUSE_SECONDS
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Client, Exchange, local_exchange
-from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.inflight import InFlight
 from proxy.relay.login.authentication import Authentication, check_before_login
@@ -30,7 +27,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.requests.admission import RequestAdmission
 from proxy.relay.requests.buffer import RequestBuffer
 from proxy.relay.requests.first_wait import FirstWait
-from proxy.relay.requests.interception import Interception
+from proxy.relay.requests.interception import Interception, covers, covers_client
 from proxy.relay.requests.list_gate import ListGate
 from proxy.relay.requests.parser import RequestParser, api_key_of, check_list, unread_body
 from proxy.relay.requests.produce_gate import FULL_READ_BYTES
@@ -40,7 +37,6 @@ from proxy.relay.requests.unsupported_version import reject_version
 from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import FETCH, METADATA, NO_LISTS, PRODUCE
 from proxy.wire.apis.api import Api, RequestHeader, read_request_header
-from proxy.wire.cursor import Cursor
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
 from proxy.wire.keyed.keyed_arrays import UNCHECKED
@@ -72,26 +68,19 @@ class Requests:
         output: RelayOutput,
         client: Client,
         settings: RelaySettings,
-        names: IdBudget,
         spare_items: SpareItems,
-        cursor: Cursor,
         node_id: int = -1,
         session_mask: int = SESSION_MASK,
         authentication: Authentication | None = None,
     ) -> None:
-        between_brokers = settings.between_brokers
+        self._engine: Final = engine
+        self._settings: Final = settings
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
         self._output: Final = output
         self.sender: Final = Sender(client, traffic, node_id)
         self._authentication: Final = authentication
-        self.interception: Final = Interception(
-            engine, in_flight, output, settings.intercepted_api_keys, settings.service_clock
-        )
         self._splitter: Final = FrameSplitter(settings.max_frame_bytes)
-        self._max_list_bytes: Final[native] = settings.max_list_bytes
-        self._list_from: Final[native] = min(LIST_BYTES, settings.max_list_bytes + 1)
-        self._list_turns: Final = settings.list_turns
         self._list_gate: ListGate | None = None
         """None before the first list."""
         self._node_id: Final = node_id
@@ -101,10 +90,10 @@ class Requests:
             traffic,
             apis=settings.apis,
             protected=settings.protected,
-            between_brokers=between_brokers,
+            between_brokers=settings.between_brokers,
             spare_items=spare_items,
             reader=settings.reader,
-            cursor=cursor,
+            cursor=settings.cursor,
         )
         self._reader: Final = self._parser.reader
         self._mode: Final = Mode(REQUEST_MODES)
@@ -112,34 +101,19 @@ class Requests:
         """The number by which the request that is being read counts towards DONE_AT_ONCE."""
         self._more: native = 0
         """By how much more it counts towards the requests of a turn, because it has many partitions."""
-        self._fetch_gate: Final = FetchGate(
-            engine, in_flight, names, settings.plan_turns, between_brokers, session_mask
-        )
-        self.buffer: Final = RequestBuffer(
-            engine,
-            output,
-            authentication,
-            self.interception,
-            self._fetch_gate,
-            settings.large_frames,
-        )
-        """In the modes BUFFERING and MEMORY_WAITING, it has the request that is not complete."""
         self.admission: Final = RequestAdmission(
             engine,
             traffic,
             in_flight,
             output,
             settings,
-            names,
             mode=self._mode,
             parser=self._parser,
-            fetch_gate=self._fetch_gate,
-            buffer=self.buffer,
+            session_mask=session_mask,
         )
         """In the other modes but READING and FIRST_WAITING, it has the request."""
-        self._first_wait: Final = FirstWait(engine)
-        """In the mode FIRST_WAITING, it has the request."""
-        self._turns: Final = settings.request_turns
+        self._first_wait: FirstWait | None = None
+        """In the mode FIRST_WAITING, it has the request; else None."""
         self._more_waits = False
         """Whether the client has probably sent more bytes than have been read."""
         self._free = 0
@@ -148,6 +122,28 @@ class Requests:
         """Whether a request has been read."""
         self.sends_unanswered = False
         """Whether the last Produce request had acks=0."""
+
+    @property
+    def interception(self) -> Interception:
+        """The intercepted requests."""
+        return Interception(self._in_flight, self._output, self._settings.service_clock)
+
+    @property
+    def buffer(self) -> RequestBuffer:
+        """In the modes BUFFERING and MEMORY_WAITING, it has the request that is not complete. Created with
+        the first large request.
+        """
+        buffer = self.admission.buffer
+        if buffer is None:
+            settings = self._settings
+            buffer = self.admission.buffer = RequestBuffer(
+                self._engine,
+                self._output,
+                self._authentication,
+                settings.intercepted_api_keys,
+                settings.large_frames,
+            )
+        return buffer
 
     @property
     def may_read(self) -> bool:
@@ -164,14 +160,14 @@ class Requests:
         mode = self._mode.now
         if mode == READING:
             return 0.0
-        if mode == FIRST_WAITING:
+        if self._first_wait is not None:
             return self._first_wait.wake_at
         return self.buffer.due_at if mode in (MEMORY_WAITING, BUFFERING) else self.admission.wake_at
 
     @property
     def follower(self) -> tuple[int, int] | None:
         """The node id of the follower at the client's end, and the number of messages that it lacks."""
-        return self._fetch_gate.follower
+        return self.admission.follower
 
     @property
     def waits_for_turn(self) -> bool:
@@ -204,14 +200,14 @@ class Requests:
                 return
             frame = self._splitter.next()
             if frame is None:
-                self.admission.produce_gate.all_read(self._more_waits, now)
+                self.admission.all_read(self._more_waits, now)
                 return
             due = in_flight.count
             if self._mode.now == CUTTING_THROUGH:
                 self.admission.read_on(frame, now)
             elif self._mode.now == BUFFERING:
                 self._read_buffered(frame, now)
-            elif frame.size >= self._list_from:
+            elif frame.size >= self._settings.list_from:
                 self._begin_list(frame, now)
             else:
                 self._begin(frame, now)
@@ -221,7 +217,7 @@ class Requests:
                 if done >= DONE_AT_ONCE:
                     in_flight.mute(now + PAUSE_SECONDS)
             read += 1 + self._more
-            if read >= FREE_FRAMES and not self._turns.take(1 + self._more, now):
+            if read >= FREE_FRAMES and not self._settings.request_turns.take(1 + self._more, now):
                 in_flight.mute(now + PAUSE_SECONDS)
             self._more = 0
 
@@ -229,7 +225,7 @@ class Requests:
         """Whether a large request waits because this turn of the event loop has read enough: it may have
         thousands of partitions.
         """
-        return self._mode.now == READING and not self._turns.take(0, now)
+        return self._mode.now == READING and not self._settings.request_turns.take(0, now)
 
     def _begin_list(self, frame: Frame, now: float) -> None:
         """Read a request that may be a list, or the first part of a large one; or mute the client because it
@@ -239,9 +235,10 @@ class Requests:
         if api_key == PRODUCE:
             self._begin(frame, now)
             return
-        if frame.size > self._max_list_bytes:
-            check_list(frame, self._max_list_bytes)
-        turns = self._list_turns
+        max_bytes = self._settings.max_list_bytes
+        if frame.size > max_bytes:
+            check_list(frame, max_bytes)
+        turns = self._settings.list_turns
         if turns is None or api_key in NO_LISTS:
             self._begin(frame, now)
             return
@@ -284,7 +281,7 @@ class Requests:
 
     def _begin(self, frame: Frame, now: float) -> None:
         """Read a request, or the first part of a large one."""
-        if not frame.complete and self.buffer.takes(frame):
+        if not frame.complete and self.buffer.takes(frame, self.admission.reads_fetches):
             self._begin_buffering(frame, now)
         else:
             self._read_request(frame, now)
@@ -296,7 +293,7 @@ class Requests:
         """Continue with the request that waits for memory; quotas may have stopped rejecting meanwhile."""
         part = self.buffer.take_waiting()
         self._mode.change(READING)
-        if self.buffer.takes(part):
+        if self.buffer.takes(part, self.admission.reads_fetches):
             self._begin_buffering(part, now)
         else:
             self.buffer.leave_line()
@@ -335,9 +332,11 @@ class Requests:
         """Whether the first request of a client on this connection waits for a debt."""
         if self._authentication is not None and not self._authentication.done:
             return False
-        first_wait = self._first_wait
+        first_wait = FirstWait(self._engine)
         waits = first_wait.begins(frame, header, reader.offset, client, now)
         self.sender.fresh = not first_wait.last
+        if waits:
+            self._first_wait = first_wait
         return waits
 
     def _dispatch(self, frame: Frame, reader: Reader, header: RequestHeader, now: float) -> None:
@@ -358,7 +357,7 @@ class Requests:
                 request = self._parser.unread(frame, header, client) if logged_in else None
                 exchange = local_exchange(header.correlation_id, client, header.api_key, response)
                 self._in_flight.answer(exchange, request, 0, now)
-            elif header.api_key == METADATA and self.interception.covers_client(METADATA, client, now):
+            elif header.api_key == METADATA and covers_client(self._engine, METADATA, client, now):
                 whole = unread_body(frame, header, client, api)
                 self.interception.hand_out(frame, header, client, api, whole)
             else:
@@ -369,12 +368,18 @@ class Requests:
                 self._in_flight.charge_login(self._parser.unread(frame, header, client), now)
         else:
             request = self._parser.unread(frame, header, client)
-            interception = self.interception
-            if interception.covers(header.api_key) or interception.covers_client(header.api_key, client, now):
+            if self._answers(header.api_key, client, now):
                 self.interception.hand_out(frame, header, client, None, request)
                 return
             exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
             self.admission.take_unread(frame, exchange, reader, now)
+
+    def _answers(self, api_key: int, client: Client, now: float) -> bool:
+        """Whether the proxy answers this client's requests of an API."""
+        engine = self._engine
+        if covers(engine, self._settings.intercepted_api_keys, api_key):
+            return True
+        return covers_client(engine, api_key, client, now)
 
     def _read_body(
         self, frame: Frame, reader: Reader, header: RequestHeader, client: Client, api: Api, now: float
@@ -395,22 +400,19 @@ class Requests:
         """
         if self._mode.now == BUFFERING:
             self.buffer.check_pace(now)
-        elif self._mode.now == FIRST_WAITING:
+        elif self._first_wait is not None:
             if self._first_wait.over(now):
-                self._end_first_wait(now)
+                self._end_first_wait(self._first_wait.take(), now)
         else:
             self.admission.wake(now)
 
-    def _end_first_wait(self, now: float) -> None:
+    def _end_first_wait(self, frame: Frame, now: float) -> None:
         """Continue with the request that has waited."""
-        frame = self._first_wait.take()
+        self._first_wait = None
         self._mode.change(READING)
-        if (
-            self._list_gate is not None
-            and frame.complete
-            and not self.buffer.shared
-            and not self.sender.fresh
-        ):
+        buffer = self.admission.buffer
+        shared = buffer is not None and buffer.shared
+        if self._list_gate is not None and frame.complete and not shared and not self.sender.fresh:
             # It is read again, because other lists may be in flight.
             self._splitter.put_back(frame)
             return
@@ -427,5 +429,6 @@ class Requests:
         if self._list_gate is not None:
             self._list_gate.end()
         self._checks.end()
-        self.buffer.end()
+        if self.admission.buffer is not None:
+            self.admission.buffer.end()
         self.sender.end()

@@ -37,57 +37,60 @@ invent 20,000.
 
 TopicIds = frozenset[bytes]
 NO_TOPICS: Final[TopicIds] = frozenset()
-NONE_ASKED: Final[dict[bytes, int]] = {}
-"""Shared while nothing waits; never changed."""
+
+
+def unnamed_topics(engine: QuotaEngine, names: TopicNames, view: RequestView, who: Identity) -> TopicIds:
+    """Return the ids of a Produce request whose names are unknown, as far as it has been read, and set the
+    names of the other items' topics. Return none if no limit is by topic, or if the proxy may not ask the
+    cluster.
+    """
+    items = view.items
+    if not items or items[0].topic:
+        return NO_TOPICS
+    if not names.asks or not engine.limits_topics(who):
+        return NO_TOPICS
+    names.fill_known(items)
+    return _unknown(names, frozenset([item.topic_id for item in items if not item.topic and item.size > 0]))
+
+
+def _unknown(names: TopicNames, topic_ids: TopicIds) -> TopicIds:
+    return frozenset(
+        [
+            topic_id
+            for topic_id in topic_ids
+            if topic_id != NO_ID and not names.known_name(topic_id) and not names.hides(topic_id)
+        ]
+    )
 
 
 @final
 class UnnamedTopics:
-    """The waits of one connection, on which one request waits at a time."""
+    """The wait of one request, which no quota has charged."""
 
-    def __init__(self, engine: QuotaEngine, names: TopicNames, budget: IdBudget) -> None:
-        self._engine: Final = engine
+    def __init__(
+        self, names: TopicNames, budget: IdBudget, produce: WaitingProduce, topic_ids: TopicIds, now: float
+    ) -> None:
         self._names: Final = names
         self._budget: Final = budget
-        self._topic_ids = NO_TOPICS
-        self._asked_at = NONE_ASKED
+        self.produce: Final = produce
+        self.topic_ids = topic_ids
+        """The ids that are still unknown."""
+        self._asked_at: Final[dict[bytes, int]] = {}
         """By id: the number of requests for names that had been sent when the id was first wanted."""
-        self._until = 0.0
-        self._pause = 0.0
-        self.produce: WaitingProduce | None = None
-        """The request that waits, which no quota has charged; None if there is none."""
+        self._until: Final = now + NAMES_SECONDS
+        self._pause = FIRST_LOOK_SECONDS
         self.wake_at = 0.0
         """When to look for the names next."""
+        self._ask(now)
+        self._look_again(now)
 
-    def find(self, view: RequestView, who: Identity) -> TopicIds:
-        """Return the ids of a Produce request whose names are unknown, as far as it has been read, and set
-        the names of the other items' topics. Return none if no limit is by topic, or if the proxy may not ask
-        the cluster.
-        """
-        items = view.items
-        if not items or items[0].topic:
-            return NO_TOPICS
-        if not self._names.asks or not self._engine.limits_topics(who):
-            return NO_TOPICS
-        self._names.fill_known(items)
-        return self._unknown(frozenset([item.topic_id for item in items if not item.topic and item.size > 0]))
-
-    def _unknown(self, topic_ids: TopicIds) -> TopicIds:
-        names = self._names
-        return frozenset(
-            [
-                topic_id
-                for topic_id in topic_ids
-                if topic_id != NO_ID and not names.known_name(topic_id) and not names.hides(topic_id)
-            ]
-        )
-
-    def _ask(self, who: Identity, now: float) -> bool:
+    def _ask(self, now: float) -> bool:
         """Have names requested. Return whether the cluster has responded about each id."""
         names = self._names
+        who = self.produce.exchange.client
         self._budget.start(now)
         told = 0
-        for topic_id in self._topic_ids:
+        for topic_id in self.topic_ids:
             asked_at = self._asked_at.get(topic_id)
             if asked_at is not None and names.responses > asked_at:
                 told += 1
@@ -95,40 +98,20 @@ class UnnamedTopics:
             self._budget.name(topic_id, who)
             if asked_at is None and names.asked(topic_id):
                 self._asked_at[topic_id] = names.requests
-        return told == len(self._topic_ids)
-
-    def wait(self, produce: WaitingProduce, topic_ids: TopicIds, now: float) -> None:
-        """Begin to wait."""
-        self.produce = produce
-        self._topic_ids = topic_ids
-        self._asked_at = {}
-        self._ask(produce.exchange.client, now)
-        self._until = now + NAMES_SECONDS
-        self._pause = FIRST_LOOK_SECONDS
-        self._look_again(now)
+        return told == len(self.topic_ids)
 
     def look(self, now: float) -> bool:
-        """Return whether the wait is over, so that end() is due."""
-        produce = self.produce
-        self._topic_ids = self._unknown(self._topic_ids)
-        if produce is None or self._ask(produce.exchange.client, now) or now >= self._until:
+        """Return whether the wait is over."""
+        self.topic_ids = _unknown(self._names, self.topic_ids)
+        if self._ask(now) or now >= self._until:
             return True
         self._pause = min(self._pause * 2.0, LONGEST_LOOK_SECONDS)
         self._look_again(now)
         return False
 
     def _look_again(self, now: float) -> None:
-        pause = max(self._pause, len(self._topic_ids) * SECONDS_PER_ID)
+        pause = max(self._pause, len(self.topic_ids) * SECONDS_PER_ID)
         self.wake_at = min(now + pause, self._until)
-
-    def end(self) -> TopicIds:
-        """End the wait; return the ids that are still unknown."""
-        unknown = self._topic_ids
-        self._topic_ids = NO_TOPICS
-        self._asked_at = NONE_ASKED
-        self.produce = None
-        self.wake_at = 0.0
-        return unknown
 
 
 def reject_part(size: int, topic_ids: TopicIds) -> None:

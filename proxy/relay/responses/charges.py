@@ -4,7 +4,7 @@ from typing import Final, final
 
 from proxy.quota.engine import QuotaEngine
 from proxy.quota.verdict import Verdict
-from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.id_budget import fill_names
 from proxy.relay.budgets.list_turns import ListTurn
 from proxy.relay.exchange import Exchange
 from proxy.relay.inflight import InFlight
@@ -13,6 +13,7 @@ from proxy.wire.api_keys import SHARE_FETCH
 from proxy.wire.apis.throttle_times import announce
 from proxy.wire.edit import LENGTH_SIZE, Edit, i32, insert
 from proxy.wire.reader import Reader
+from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView, ResponseView
 
 
@@ -21,15 +22,15 @@ class ResponseCharges:
     """The charges for the responses of one connection. Times are the relay's `now`."""
 
     def __init__(
-        self, engine: QuotaEngine, in_flight: InFlight, names: IdBudget, clock: ServiceClock
+        self, engine: QuotaEngine, in_flight: InFlight, names: TopicNames, clock: ServiceClock
     ) -> None:
         self.responded_at = 0.0
         """When the last response had arrived completely, or the broker had connected: from then on it could
         work on a request.
         """
-        self._engine: Final = engine
-        self._in_flight: Final = in_flight
-        self._names: Final = names
+        self.engine: Final = engine
+        self.in_flight: Final = in_flight
+        self.names: Final = names
         self._clock: Final = clock
 
     def responded(self, now: float) -> None:
@@ -49,9 +50,9 @@ class ResponseCharges:
         if exchange.sent_at > 0.0:
             view.began = self._began(exchange)
             view.service_seconds = self._clock.at(now) - view.began
-        self._names.fill(view.items, exchange.client)
+        fill_names(self.names, view.items, exchange.client)
         until = exchange.throttled_until
-        verdict = self._engine.charge(request, view, exchange.client, now, until)
+        verdict = self.engine.charge(request, view, exchange.client, now, until)
         if exchange.list_turn is not None:
             self._charge_list(exchange, exchange.list_turn, verdict, now)
         if request.api_key == SHARE_FETCH:
@@ -62,25 +63,25 @@ class ResponseCharges:
 
     def _charge_list(self, exchange: Exchange, turn: ListTurn, verdict: Verdict, now: float) -> None:
         """Make the next list of the client wait until the request time of this one is paid."""
-        owed = self._engine.owed(exchange.client, now)
+        owed = self.engine.owed(exchange.client, now)
         if verdict.refill_seconds > 0.0 and owed is not None:
             turn.owe(verdict.refill_seconds, owed.wait(now), now)
 
     def _throttle(self, exchange: Exchange, verdict: Verdict, now: float) -> None:
         exchange.throttle(now + verdict.throttle_seconds, now)
-        self._in_flight.throttle(verdict, exchange.client, now)
+        self.in_flight.throttle(verdict, exchange.client, now)
 
     def _throttle_share_consumer(
         self, exchange: Exchange, view: ResponseView, verdict: Verdict, now: float
     ) -> None:
         """Mute the client for the wait, but not while the records that it has got would be unlocked."""
-        locks = self._in_flight.record_locks
+        locks = self.in_flight.record_locks
         if view.lock_ms > 0:
             locks.deliver(view.lock_ms)
         elif verdict.throttle_seconds > locks.longest_wait:
             until = now + locks.longest_wait
             exchange.throttle(until, now)
-            self._in_flight.mute(until)
+            self.in_flight.mute(until)
         elif verdict.throttle_seconds > 0.0:
             self._throttle(exchange, verdict, now)
 
@@ -107,7 +108,7 @@ class ResponseCharges:
     def _announce(self, request: RequestView, pieces: list[bytes], until: float, now: float) -> None:
         reader = Reader(pieces, LENGTH_SIZE)
         reader.i32()  # correlation_id
-        throttle_time_ms = self._in_flight.announced(until, now)
+        throttle_time_ms = self.in_flight.announced(until, now)
         announce(pieces, reader, request.api_key, request.api_version, throttle_time_ms)
 
     def charge_time(self, exchange: Exchange, now: float) -> None:
@@ -125,7 +126,7 @@ class ResponseCharges:
         view = ResponseView(request.api_version, False, 0)
         view.service_seconds = seconds
         view.began = began
-        verdict = self._engine.charge(request, view, exchange.client, now, exchange.throttled_until)
+        verdict = self.engine.charge(request, view, exchange.client, now, exchange.throttled_until)
         if exchange.list_turn is not None:
             self._charge_list(exchange, exchange.list_turn, verdict, now)
         if verdict.throttle_seconds > 0.0:
@@ -145,9 +146,9 @@ class ResponseCharges:
         if until <= now:
             return
         if view.throttle_at < 0:
-            self._in_flight.delay(self._in_flight.delayed(until, now))
+            self.in_flight.delay(self.in_flight.delayed(until, now))
             return
-        throttle_time_ms = self._in_flight.announced(until, now)
+        throttle_time_ms = self.in_flight.announced(until, now)
         if throttle_time_ms > view.throttle_time_ms:
             insert(view.edits, Edit(view.throttle_at, view.throttle_at + 4, i32(throttle_time_ms)))
             view.cursor.marked_edits += 1  # the edit stays when the response is read again from its mark
@@ -156,8 +157,8 @@ class ResponseCharges:
         """Charge items of a large response whose throttle_time_ms has been sent: the wait begins at once and
         is not announced. A ShareFetch has records to acknowledge, so the next one waits instead.
         """
-        self._names.fill(view.items, exchange.client)
-        until = self._in_flight.muted_until
-        verdict = self._engine.charge_items(request, view.items, exchange.client, now, until)
+        fill_names(self.names, view.items, exchange.client)
+        until = self.in_flight.muted_until
+        verdict = self.engine.charge_items(request, view.items, exchange.client, now, until)
         if verdict.throttle_seconds > 0.0 and request.api_key != SHARE_FETCH:
             self._throttle(exchange, verdict, now)

@@ -27,14 +27,12 @@ class ResponseCutThrough:
         traffic: Traffic,
         in_flight: InFlight,
         charges: ResponseCharges,
-        withheld: WithheldResponses,
         addresses: Addresses,
         errors: BrokerErrors,
     ) -> None:
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
         self._charges: Final = charges
-        self._withheld: Final = withheld
         self._addresses: Final = addresses
         self._errors: Final = errors
         self._usage: Final = CutThroughUsage(traffic, inbound=False)
@@ -120,7 +118,8 @@ class ResponseCutThrough:
 
     def _settle(self, cut: CutThrough, request: RequestView, view: ResponseView, now: float) -> None:
         """Charge the response, whose throttle_time_ms can still be changed, or withhold it."""
-        if cut.at_start and self._withheld.withhold(cut.frame, cut.exchange, request, view, now):
+        withheld = WithheldResponses(self._traffic, self._charges)
+        if cut.at_start and withheld.withhold(cut.frame, cut.exchange, request, view, now):
             cut.withheld = True
             cut.uncounted = 0
             self._drop(cut.frame.pieces)

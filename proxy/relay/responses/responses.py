@@ -5,7 +5,6 @@ from typing import Final, final
 from mypy_extensions import i64 as native
 
 from proxy.quota.engine import QuotaEngine
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.budgets.read_turns import (
     FREE_FRAMES,
     LARGE_BYTES,
@@ -35,7 +34,6 @@ from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.cut_through import ResponseCutThrough
 from proxy.relay.responses.late_responses import LateResponses
 from proxy.relay.responses.whole_responses import WholeResponses
-from proxy.relay.responses.withheld_responses import WithheldResponses
 from proxy.relay.service_clock import ServiceClock
 from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.api_keys import FIND_COORDINATOR
@@ -46,6 +44,7 @@ from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import Reader
 from proxy.wire.spare_items import SpareItems
+from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView, ResponseView
 
 FIRST_PART_BYTES: Final = 4096
@@ -73,7 +72,7 @@ class Responses:
         output: RelayOutput,
         *,
         addresses: Addresses,
-        names: IdBudget,
+        names: TopicNames,
         errors: BrokerErrors,
         authentication: Authentication | None = None,
         turns: ReadTurns,
@@ -87,7 +86,6 @@ class Responses:
         """
         self._engine: Final = engine
         self.charges: Final = ResponseCharges(engine, in_flight, names, clock)
-        self._withheld: Final = WithheldResponses(engine, traffic, in_flight, names, self.charges)
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
         self._output: Final = output
@@ -97,7 +95,6 @@ class Responses:
             traffic=traffic,
             in_flight=in_flight,
             charges=self.charges,
-            withheld=self._withheld,
             addresses=addresses,
             errors=errors,
             spare_items=spare_items,
@@ -346,7 +343,6 @@ class Responses:
                 traffic=self._traffic,
                 in_flight=self._in_flight,
                 charges=self.charges,
-                withheld=self._withheld,
                 addresses=self._addresses,
                 errors=self._errors,
             )

@@ -38,7 +38,6 @@ class WholeResponses:
         traffic: Traffic,
         in_flight: InFlight,
         charges: ResponseCharges,
-        withheld: WithheldResponses,
         addresses: Addresses,
         errors: BrokerErrors,
         spare_items: SpareItems,
@@ -46,7 +45,6 @@ class WholeResponses:
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
         self._charges: Final = charges
-        self._withheld: Final = withheld
         self._addresses: Final = addresses
         self._errors: Final = errors
         self._spare_items: Final = spare_items
@@ -75,12 +73,17 @@ class WholeResponses:
         partitions = AMPLE_ROOM - view.cursor.room
         if view.errors is not None:
             self._errors.take(exchange.api_key, view)
-        if self._withheld.withhold(frame, exchange, request, view, now):
+        if exchange.grant is not None and self._withholds(frame, exchange, request, view, now):
             self._uncount(frame, exchange)
         else:
             self._charge_and_send(frame, exchange, request, view, now)
         self._in_flight.send_local()
         return partitions
+
+    def _withholds(
+        self, frame: Frame, exchange: Exchange, request: RequestView, view: ResponseView, now: float
+    ) -> bool:
+        return WithheldResponses(self._traffic, self._charges).withhold(frame, exchange, request, view, now)
 
     def read_silent(self, frame: Frame, reader: Reader, exchange: Exchange, now: float) -> None:
         """Read the response to a Produce request of a client that expects none. Raises RelayError if the

@@ -2,13 +2,11 @@
 
 from typing import Final, final
 
-from proxy.quota.engine import QuotaEngine
 from proxy.quota.fetch.grant import FetchGrant
-from proxy.relay.budgets.id_budget import IdBudget
+from proxy.relay.budgets.id_budget import fill_names
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange
 from proxy.relay.fetch.throttling import throttle_fetch
-from proxy.relay.inflight import InFlight
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.wire.addresses import Unchanged
 from proxy.wire.api_keys import FETCH, SHARE_FETCH
@@ -29,21 +27,14 @@ _ADDRESSES: Final = Unchanged()
 
 @final
 class WithheldResponses:
-    """Replaces responses of one connection."""
+    """Replaces responses of one connection. Made for each use: idle connections stay small."""
 
-    def __init__(
-        self,
-        engine: QuotaEngine,
-        traffic: Traffic,
-        in_flight: InFlight,
-        names: IdBudget,
-        charges: ResponseCharges,
-    ) -> None:
-        self._engine: Final = engine
+    __slots__ = ("_charges", "_in_flight", "_traffic")
+
+    def __init__(self, traffic: Traffic, charges: ResponseCharges) -> None:
         self._traffic: Final = traffic
-        self._in_flight: Final = in_flight
-        self._names: Final = names
         self._charges: Final = charges
+        self._in_flight: Final = charges.in_flight
 
     def withhold(
         self, frame: Frame, exchange: Exchange, request: RequestView, view: ResponseView, now: float
@@ -55,8 +46,9 @@ class WithheldResponses:
         if grant is None or (request.api_key != FETCH and request.api_key != SHARE_FETCH):
             return False
         if grant.watched:  # the quotas look at the items
-            self._names.fill(view.items, exchange.client)
-        if not exchange.withheld and not self._engine.withholds(request, view, exchange.client, grant, now):
+            fill_names(self._charges.names, view.items, exchange.client)
+        engine = self._charges.engine
+        if not exchange.withheld and not engine.withholds(request, view, exchange.client, grant, now):
             return False
         if request.api_key == SHARE_FETCH:
             return self._withhold_acquired(frame, exchange, grant, request, view, now)
@@ -132,8 +124,9 @@ class WithheldResponses:
         exchange.throttled_until = self._charges.charge(exchange, request, view, now)
         if not exchange.withheld:
             grant.settle(size, 0, now, now)
-        until = throttle_fetch(exchange, grant, self._engine, self._in_flight, now)
-        self._engine.count_wait(request, client, grant, until - now, until)
+        engine = self._charges.engine
+        until = throttle_fetch(exchange, grant, engine, self._in_flight, now)
+        engine.count_wait(request, client, grant, until - now, until)
         return until
 
     def _send(self, pieces: list[bytes], size: int, exchange: Exchange) -> None:

@@ -15,6 +15,7 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.limits import Limits
 from proxy.quota.quota import Quota
 from proxy.relay.counters.traffic import Traffic
+from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.sessions import SESSION_MASK, FetchSessions
 from proxy.wire.api_keys import FETCH
 from proxy.wire.topic_names import TopicNames
@@ -161,8 +162,8 @@ class Story:
     @property
     def fetches(self) -> FetchSessions | None:
         """The relay's fetch sessions from which quotas may omit partitions."""
-        fetches: FetchSessions | None = self.relay._requests._fetch_gate._fetches
-        return fetches
+        gate: FetchGate | None = self.relay._requests.admission._fetch_gate
+        return None if gate is None else gate._fetches
 
     def new_limits(self) -> None:
         self.engine.configure(Limits({}), START)

@@ -5,15 +5,28 @@ from types import FunctionType, ModuleType
 
 import pytest
 
+from proxy.quota.identity import QuotaEntity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import Resources
+from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
 from proxy.relay.counters.traffic import Traffic
+from proxy.relay.fetch.gate import FetchGate
+from proxy.relay.fetch.grants import FetchGrants
 from proxy.relay.frame_buffer import FrameBuffer
 from proxy.relay.inflight import FREE_IN_FLIGHT, InFlightRoom
 from proxy.relay.record_locks import RecordLocks
 from proxy.relay.relay import Relay
+from proxy.relay.requests.buffer import RequestBuffer
+from proxy.relay.requests.first_wait import FirstWait
+from proxy.relay.requests.interception import Interception
+from proxy.relay.requests.produce_gate import ProduceGate
+from proxy.relay.requests.unnamed_topics import UnnamedTopics
+from proxy.relay.responses.withheld_responses import WithheldResponses
+from proxy.relay.settings import RelaySettings
 from proxy.relay.status import RelayStatus
+from proxy.wire.cursor import Cursor
+from proxy.wire.reader import Reader
 from tests.support.messages.exchanges import TOPIC, fetch, opaque, produce, produced, responded
 from tests.support.messages.kio_messages import Ports
 from tests.support.messages.old_messages import fetch_request, fetch_response
@@ -45,8 +58,8 @@ def test_requests_whose_responses_are_read_late_take_room_until_both_sides_are_c
     assert room.taken == 0
 
 
-def owned(relay: Relay) -> set[type]:
-    """The types of the objects that a relay refers to."""
+def owned(relay: Relay) -> list[object]:
+    """The objects that a relay refers to, its own and shared ones."""
     found: dict[int, object] = {}
     left: list[object] = [relay]
     while left:
@@ -54,17 +67,33 @@ def owned(relay: Relay) -> set[type]:
         if id(each) not in found and not isinstance(each, type | ModuleType | FunctionType):
             found[id(each)] = each
             left.extend(gc.get_referents(each))
-    return {type(each) for each in found.values()}
+    return list(found.values())
 
 
-def test_an_idle_connection_has_no_objects_that_it_has_not_needed() -> None:
-    relay = new_relay()
+@pytest.mark.parametrize("quotas", [None, SLOW])
+def test_an_idle_connection_has_no_objects_that_it_has_not_needed(
+    quotas: dict[QuotaEntity, dict[str, float]] | None,
+) -> None:
+    relay = new_relay(quotas)
     relay.receive_from_client(produce(1), START)
     relay.receive_from_broker(produced(1), START)
     assert relay.status.idle
-    types = owned(relay.relay)
+    types = {type(each) for each in owned(relay.relay)}
     assert types >= {Relay, InFlightRoom}
     assert not types & {FrameBuffer, RecordLocks, RelayStatus}
+    assert not types & {FetchGate, FetchGrants, FirstWait, IdBudget, Interception}
+    assert not types & {ProduceGate, RequestBuffer, UnnamedTopics, WithheldResponses}
+
+
+def test_the_connections_of_a_listener_share_what_reads_whole_messages() -> None:
+    settings = RelaySettings(max_frame_bytes=1 << 20)
+    one, other = (
+        Relay(engine({}), Ports(), Traffic(), settings, principal="u", client_address="127.0.0.1")
+        for _ in range(2)
+    )
+    own = {id(each) for each in owned(one)}
+    shared = {type(each) for each in owned(other) if id(each) in own}
+    assert shared >= {Cursor, Reader}
 
 
 def test_what_is_taken_is_gone() -> None:

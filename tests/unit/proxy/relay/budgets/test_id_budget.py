@@ -1,7 +1,7 @@
 """A connection may have a few unknown topic ids requested by id; then the names of all topics are."""
 
 from proxy.quota.identity import ANONYMOUS, Identity
-from proxy.relay.budgets.id_budget import BUDGET_SECONDS, IDS_AT_MOST, IdBudget
+from proxy.relay.budgets.id_budget import BUDGET_SECONDS, IDS_AT_MOST, IdBudget, fill_names
 from proxy.wire.cursor import NO_ID
 from proxy.wire.topic_names import ASKED_AT_MOST, TopicNames
 from proxy.wire.views import Item
@@ -92,21 +92,20 @@ def test_made_up_ids_in_responses_leave_requests_to_other_clients() -> None:
     """A broker responds to a Fetch of made-up ids with these ids."""
     names = Names()
     found = items([KNOWN, *ids(0, 2 * ASKED_AT_MOST)])
-    IdBudget(names).fill(found, WHO)
+    fill_names(names, found, WHO)
     assert (found[0].topic, len(names.take_wanted())) == ("orders", OF_ONE)
-    IdBudget(names).fill(items(ids(1 << 20)), Identity("bob", "c", "127.0.0.1"))
+    fill_names(names, items(ids(1 << 20)), Identity("bob", "c", "127.0.0.1"))
     assert names.take_wanted() == set(ids(1 << 20))
 
 
 def test_names_that_become_known_later_are_given_to_the_items_that_lack_them() -> None:
-    budget = IdBudget(Names())
     found = [Item("payments", ids(1)[0], 0, 10), Item("", KNOWN, 0, 10), Item("", NO_ID, 0, 1)]
-    budget.fill(found, WHO)
+    fill_names(Names(), found, WHO)
     assert [item.topic for item in found] == ["payments", "orders", ""]
 
 
 def test_an_item_with_a_name_tells_that_the_message_has_names() -> None:
     names = Names()
     found = [Item("by-name", NO_ID, 0, 10), Item("", KNOWN, 0, 10)]
-    IdBudget(names).fill(found, WHO)
+    fill_names(names, found, WHO)
     assert found[1].topic == ""

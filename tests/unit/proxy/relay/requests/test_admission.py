@@ -5,7 +5,6 @@ import pytest
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import PRODUCE_REJECTED, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import new_client
@@ -15,7 +14,6 @@ from proxy.relay.requests.produce_gate import UNANSWERED_SECONDS
 from proxy.relay.requests.requests import Requests
 from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import FETCH
-from proxy.wire.cursor import Cursor
 from proxy.wire.spare_items import SpareItems, SpareTable
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import ResponseView
@@ -54,9 +52,7 @@ class Side:
             output=self.output,
             client=new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", traffic, -1),
             settings=RelaySettings(max_frame_bytes=100 << 20, topic_names=known),
-            names=IdBudget(known),
             spare_items=SpareItems(SpareTable()),
-            cursor=Cursor(),
         )
         self.admission = self.requests.admission
 

@@ -5,25 +5,18 @@ import pytest
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.budgets.large_frames import LargeFrames
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
-from proxy.relay.fetch.gate import FetchGate
-from proxy.relay.fetch.plan_turns import PlanTurns
-from proxy.relay.fetch.sessions import SESSION_MASK
 from proxy.relay.frame_buffer import MAX_BUFFERED_FRAME_BYTES
 from proxy.relay.inflight import InFlight
 from proxy.relay.intercepted import MAX_INTERCEPTED_REQUEST_BYTES
 from proxy.relay.login.authentication import Authentication, Login
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.buffer import LARGE_FRAME_SECONDS, RequestBuffer
-from proxy.relay.requests.interception import Interception
-from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from proxy.wire.frames import Frame
-from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import TOPIC, opaque
 from tests.support.present import present
 from tests.support.stories.playbook import EVERYONE, START, engine
@@ -56,11 +49,9 @@ class Side:
             self.authentication = Authentication(
                 Login("sub", ""), traffic, in_flight, "127.0.0.1", BrokerErrors(traffic, 1)
             )
-        interception = Interception(quota_engine, in_flight, self.output, frozenset([OWN]), ServiceClock())
-        gate = FetchGate(quota_engine, in_flight, IdBudget(TopicNames()), PlanTurns(), False, SESSION_MASK)
         self.frames = frames or LargeFrames()
         self.buffer = RequestBuffer(
-            quota_engine, self.output, self.authentication, interception, gate, self.frames
+            quota_engine, self.output, self.authentication, frozenset([OWN]), self.frames
         )
 
 
@@ -87,17 +78,22 @@ CASES = [
 def test_which_requests_have_to_be_whole(
     quotas: dict[QuotaEntity, dict[str, float]], resources: Resources, api_key: int, size: int, whole: bool
 ) -> None:
-    assert Side(quotas, resources).buffer.takes(part(api_key, size)) == whole
+    assert Side(quotas, resources).buffer.takes(part(api_key, size), False) == whole
+
+
+@pytest.mark.parametrize("reads_fetches", [False, True])
+def test_fetches_have_to_be_whole_if_they_are_read(reads_fetches: bool) -> None:
+    assert Side().buffer.takes(part(FETCH), reads_fetches) == reads_fetches
 
 
 @pytest.mark.parametrize("api_key", [PRODUCE, FETCH, OWN])
 def test_nothing_is_buffered_before_the_login(api_key: int) -> None:
     side = Side(LIMITED, REJECTING, logs_in=True)
-    assert not side.buffer.takes(part(api_key))
+    assert not side.buffer.takes(part(api_key), False)
     present(side.authentication).done = True
-    assert side.buffer.takes(part(api_key))
+    assert side.buffer.takes(part(api_key), False)
     present(side.authentication).raw = True
-    assert not side.buffer.takes(part(api_key))
+    assert not side.buffer.takes(part(api_key), False)
 
 
 @pytest.mark.parametrize("api_key", [FETCH, SHARE_FETCH])

@@ -5,7 +5,6 @@ import pytest
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.inflight import InFlight
@@ -36,7 +35,7 @@ class Side:
         traffic = Traffic()
         quota_engine = engine(quotas, resources=resources)
         self.in_flight = InFlight(quota_engine, traffic, RelayOutput())
-        self.charges = RequestCharges(quota_engine, self.in_flight, IdBudget(Names()))
+        self.charges = RequestCharges(quota_engine, self.in_flight, Names())
         self.exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))
         self.view = RequestView(PRODUCE, 13, 1, "c", SIZE, flexible=True, want_items=True)
 

@@ -6,7 +6,6 @@ from proxy.quota.identity import Identity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
 from proxy.quota.usage import UsageLedger
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange, new_client
@@ -52,7 +51,7 @@ class Side:
                 reader=Reader(NOTHING),
                 cursor=Cursor(),
             ),
-            RequestCharges(quotas, self.in_flight, IdBudget(TopicNames())),
+            RequestCharges(quotas, self.in_flight, TopicNames()),
             ServiceClock(),
         )
         client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)

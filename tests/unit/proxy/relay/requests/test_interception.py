@@ -7,7 +7,7 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import new_client
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
-from proxy.relay.requests.interception import Interception
+from proxy.relay.requests.interception import Interception, covers, covers_client
 from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import METADATA
 from proxy.wire.apis.api import read_request_header
@@ -29,9 +29,8 @@ class Side:
         self.output = RelayOutput()
         quota_engine = engine(quotas or {})
         self.in_flight = InFlight(quota_engine, self.traffic, self.output)
-        self.interception = Interception(
-            quota_engine, self.in_flight, self.output, frozenset([OWN]), ServiceClock()
-        )
+        self.engine = quota_engine
+        self.interception = Interception(self.in_flight, self.output, ServiceClock())
         self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
 
     def hand_out(self, *pieces: bytes, complete: bool = True) -> None:
@@ -41,14 +40,14 @@ class Side:
 
 
 def test_the_proxy_s_own_apis_are_covered() -> None:
-    interception = Side().interception
-    assert [interception.covers(api_key) for api_key in (OWN, METADATA)] == [True, False]
+    own = frozenset([OWN])
+    assert [covers(engine({}), own, api_key) for api_key in (OWN, METADATA)] == [True, False]
 
 
 @pytest.mark.parametrize("quotas", [{}, MUTATIONS])
 def test_a_client_s_quota_covers_metadata(quotas: dict[QuotaEntity, dict[str, float]]) -> None:
     side = Side(quotas)
-    assert side.interception.covers_client(METADATA, side.client, START) == bool(quotas)
+    assert covers_client(side.engine, METADATA, side.client, START) == bool(quotas)
 
 
 @pytest.mark.parametrize("pieces", [[REQUEST], [REQUEST[:2], REQUEST[2:]], [REQUEST[:9], REQUEST[9:]]])

@@ -8,7 +8,6 @@ import pytest
 from proxy.quota.identity import ANONYMOUS, Identity
 from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE, PRODUCER_BYTE_RATE_ACTION, REJECT
 from proxy.quota.limits.resources import Resources
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import PRODUCE_REJECTED
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
@@ -41,7 +40,7 @@ class Side:
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(self.engine, self.traffic, self.output)
-        self.gate = ProduceGate(self.engine, self.in_flight, IdBudget(TopicNames()), PROTECTED)
+        self.gate = ProduceGate(self.engine, self.in_flight, TopicNames(), PROTECTED)
         self.client = new_client(Identity(ANONYMOUS, "c", "127.0.0.1"), b"c", self.traffic, 0)
 
     def reject(

@@ -3,17 +3,14 @@
 import pytest
 
 from proxy.quota.identity import Identity
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import new_client
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.requests.requests import Requests
 from proxy.relay.settings import RelaySettings
-from proxy.wire.cursor import Cursor
 from proxy.wire.errors import FrameTooLarge, Malformed, UnsupportedVersion
 from proxy.wire.spare_items import SpareItems, SpareTable
-from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import opaque, produce
 from tests.support.messages.kio_messages import framed
 from tests.support.stories.playbook import START, engine
@@ -33,9 +30,7 @@ class Side:
             output=self.output,
             client=new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", self.traffic, -1),
             settings=RelaySettings(max_frame_bytes=100 << 20, intercepted_api_keys=frozenset([OWN])),
-            names=IdBudget(TopicNames()),
             spare_items=SpareItems(SpareTable()),
-            cursor=Cursor(),
         )
 
     def read(self, data: bytes) -> bytes:

@@ -18,6 +18,7 @@ from proxy.relay.requests.unnamed_topics import (
     SECONDS_PER_ID,
     UnnamedTopics,
     reject_part,
+    unnamed_topics,
 )
 from proxy.relay.requests.waiting_produce import WaitingProduce
 from proxy.wire.api_keys import PRODUCE
@@ -33,18 +34,19 @@ WHO = Identity("u", "c", "127.0.0.1")
 
 class Side:
     def __init__(self, names: Names, resources: Resources = LIMITED) -> None:
-        self.unnamed = UnnamedTopics(engine({}, resources=resources), names, IdBudget(names))
+        self.engine = engine({}, resources=resources)
+        self.names = names
         self.view = RequestView(PRODUCE, 13, 1, "c", 100, flexible=True, want_items=True)
 
     def find(self, *items: Item) -> frozenset[bytes]:
         self.view.items = list(items)
-        return self.unnamed.find(self.view, WHO)
+        return unnamed_topics(self.engine, self.names, self.view, WHO)
 
-    def wait(self, topic_ids: frozenset[bytes]) -> None:
+    def wait(self, topic_ids: frozenset[bytes]) -> UnnamedTopics:
         client = new_client(WHO, b"c", Traffic(), 0)
         exchange = Exchange(1, client, api_key=PRODUCE)
         produce = WaitingProduce(Frame([b""], 0, True), exchange, Reader(NOTHING), self.view)
-        self.unnamed.wait(produce, topic_ids, START)
+        return UnnamedTopics(self.names, IdBudget(self.names), produce, topic_ids, START)
 
 
 def item(name: str, size: int = 10) -> Item:
@@ -76,31 +78,30 @@ def test_without_a_limit_by_topic_or_the_right_to_ask_no_name_is_needed() -> Non
 def test_the_pauses_between_looks_grow_until_the_names_are_known() -> None:
     names = Names()
     side = Side(names)
-    side.wait(side.find(item(HOT)))
-    looks = [side.unnamed.wake_at]
+    wait = side.wait(side.find(item(HOT)))
+    looks = [wait.wake_at]
     for _ in range(3):
-        assert not side.unnamed.look(looks[-1])
-        looks.append(side.unnamed.wake_at)
+        assert not wait.look(looks[-1])
+        looks.append(wait.wake_at)
     pauses = [later - earlier for earlier, later in zip([START, *looks], looks, strict=False)]
     assert pauses == pytest.approx([FIRST_LOOK_SECONDS * factor for factor in (1, 2, 4, 8)])
     names.learn(HOT)
-    assert side.unnamed.look(looks[-1])
-    assert side.unnamed.end() == NO_TOPICS
-    assert (side.unnamed.produce, side.unnamed.wake_at) == (None, 0.0)
+    assert wait.look(looks[-1])
+    assert wait.topic_ids == NO_TOPICS
 
 
 def test_many_ids_are_looked_for_less_often() -> None:
     side = Side(Names())
-    side.wait(frozenset([number.to_bytes(16, "big") for number in range(10, 1010)]))
-    assert side.unnamed.wake_at == pytest.approx(START + 1000 * SECONDS_PER_ID)
+    wait = side.wait(frozenset([number.to_bytes(16, "big") for number in range(10, 1010)]))
+    assert wait.wake_at == pytest.approx(START + 1000 * SECONDS_PER_ID)
 
 
 def test_it_gives_up_after_its_time() -> None:
     side = Side(Names())
-    side.wait(side.find(item(HOT)))
-    assert not side.unnamed.look(START + NAMES_SECONDS - 0.001)
-    assert side.unnamed.look(START + NAMES_SECONDS)
-    assert side.unnamed.end() == {IDS[HOT].bytes}
+    wait = side.wait(side.find(item(HOT)))
+    assert not wait.look(START + NAMES_SECONDS - 0.001)
+    assert wait.look(START + NAMES_SECONDS)
+    assert wait.topic_ids == {IDS[HOT].bytes}
 
 
 def test_a_part_of_a_request_with_an_unknown_topic_ends_the_connection() -> None:

@@ -6,7 +6,6 @@ from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity, QuotaEntity
 from proxy.quota.limits.config_keys import CONSUMER_BYTE_RATE
 from proxy.quota.limits.resources import NO_RESOURCES, Resources
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.inflight import InFlight
@@ -33,7 +32,7 @@ class Side:
         traffic = Traffic()
         quota_engine = engine(quotas, resources=resources)
         self.in_flight = InFlight(quota_engine, traffic, RelayOutput())
-        self.charges = ResponseCharges(quota_engine, self.in_flight, IdBudget(TopicNames()), ServiceClock())
+        self.charges = ResponseCharges(quota_engine, self.in_flight, TopicNames(), ServiceClock())
         self.exchange = Exchange(1, new_client(Identity("u", "c", "127.0.0.1"), b"c", traffic, 0))
         self.request = RequestView(FETCH, 11, 1, "c", 100, flexible=False)
         self.view = ResponseView(11, False, BODY)

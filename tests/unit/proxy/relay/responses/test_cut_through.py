@@ -3,7 +3,6 @@
 import pytest
 
 from proxy.quota.identity import Identity, QuotaEntity
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
@@ -12,7 +11,6 @@ from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.cut_through import ResponseCutThrough
-from proxy.relay.responses.withheld_responses import WithheldResponses
 from proxy.relay.service_clock import ServiceClock
 from proxy.wire.api_keys import FETCH
 from proxy.wire.edit import LENGTH_SIZE
@@ -38,13 +36,12 @@ class Side:
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(limits, self.traffic, self.output)
-        names = IdBudget(TopicNames())
+        names = TopicNames()
         charges = ResponseCharges(limits, self.in_flight, names, ServiceClock())
         self.large = ResponseCutThrough(
             traffic=self.traffic,
             in_flight=self.in_flight,
             charges=charges,
-            withheld=WithheldResponses(limits, self.traffic, self.in_flight, names, charges),
             addresses=Ports(),
             errors=BrokerErrors(self.traffic, 0),
         )

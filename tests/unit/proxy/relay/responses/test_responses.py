@@ -4,7 +4,6 @@ from typing import Self
 
 import pytest
 
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.budgets.read_turns import ReadTurns
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
@@ -36,7 +35,7 @@ class Side:
             self.in_flight,
             self.output,
             addresses=Ports(),
-            names=IdBudget(TopicNames()),
+            names=TopicNames(),
             errors=BrokerErrors(self.traffic, 1),
             turns=ReadTurns(None),
             spare_items=SpareItems(SpareTable()),

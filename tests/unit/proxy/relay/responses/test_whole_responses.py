@@ -3,7 +3,6 @@
 import pytest
 
 from proxy.quota.identity import Identity, QuotaEntity
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import BROKER_CLOSED, RelayError
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
@@ -12,7 +11,6 @@ from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.whole_responses import WholeResponses
-from proxy.relay.responses.withheld_responses import WithheldResponses
 from proxy.relay.service_clock import ServiceClock
 from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE
@@ -43,13 +41,12 @@ class Side:
         self.output = RelayOutput()
         self.in_flight = InFlight(self.limits, self.traffic, self.output)
         self.errors = BrokerErrors(self.traffic, 0)
-        names = IdBudget(TopicNames())
+        names = TopicNames()
         charges = ResponseCharges(self.limits, self.in_flight, names, ServiceClock())
         self.whole = WholeResponses(
             traffic=self.traffic,
             in_flight=self.in_flight,
             charges=charges,
-            withheld=WithheldResponses(self.limits, self.traffic, self.in_flight, names, charges),
             addresses=addresses or Ports(),
             errors=self.errors,
             spare_items=SpareItems(SpareTable()),

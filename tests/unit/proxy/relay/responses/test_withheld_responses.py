@@ -6,7 +6,6 @@ from proxy.quota.fetch.grant import FetchGrant
 from proxy.quota.identity import Identity
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.rate_rule import RateRule
-from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.inflight import InFlight
@@ -41,9 +40,8 @@ class Side:
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(quotas, self.traffic, self.output)
-        names = IdBudget(Names())
-        charges = ResponseCharges(quotas, self.in_flight, names, ServiceClock())
-        self.withheld = WithheldResponses(quotas, self.traffic, self.in_flight, names, charges)
+        charges = ResponseCharges(quotas, self.in_flight, Names(), ServiceClock())
+        self.withheld = WithheldResponses(self.traffic, charges)
         bucket = Bucket(quota="q", limit=1000.0, rule=RateRule(burst_seconds=1.0), now=START)
         bucket.record(owed, START)
         self.client = new_client(Identity("u", "c", "127.0.0.1"), b"c", self.traffic, 0)
