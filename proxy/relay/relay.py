@@ -15,7 +15,6 @@ from proxy.quota.engine import QuotaEngine
 from proxy.quota.identity import Identity
 from proxy.quota.verdict import ALLOW, Verdict
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
-from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.fetch.sessions import SESSION_MASK
@@ -65,7 +64,7 @@ class Relay:
         """The output of the last call."""
         self._proxy_times: Final = traffic.proxy_times
         self._in_flight: Final = InFlight(engine, traffic, self.output, settings.in_flight_room)
-        errors = BrokerErrors(traffic, node_id)
+        errors = settings.broker_errors(traffic, node_id)
         authentication: Authentication | None = None
         if settings.login is not None:
             authentication = Authentication(settings.login, traffic, self._in_flight, client_address, errors)
@@ -88,14 +87,10 @@ class Relay:
             self._in_flight,
             self.output,
             addresses=addresses,
-            names=names,
+            settings=settings,
             errors=errors,
             authentication=authentication,
-            turns=settings.response_turns,
             spare_items=spare_items,
-            reader=settings.reader,
-            cursor=settings.cursor,
-            clock=settings.service_clock,
         )
         self._clock: Final = settings.service_clock
 

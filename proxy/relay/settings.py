@@ -8,6 +8,8 @@ from proxy.relay.budgets.group_members import GroupMembers
 from proxy.relay.budgets.large_frames import LargeFrames
 from proxy.relay.budgets.list_turns import LIST_BYTES, ListTurns
 from proxy.relay.budgets.read_turns import ReadTurns
+from proxy.relay.counters.broker_errors import BrokerErrors
+from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch.plan_turns import PlanTurns
 from proxy.relay.inflight import InFlightRoom
 from proxy.relay.login.authentication import Login
@@ -92,3 +94,11 @@ class RelaySettings:
         """When brokers work on requests."""
         self.in_flight_room: Final = InFlightRoom() if in_flight_room is None else in_flight_room
         """The room for requests in flight that connections share."""
+        self._broker_errors: Final[dict[int, BrokerErrors]] = {}
+
+    def broker_errors(self, traffic: Traffic, node_id: int) -> BrokerErrors:
+        """Return the counter that the connections to a broker share; `traffic` is the listener's."""
+        errors = self._broker_errors.get(node_id)
+        if errors is None:
+            errors = self._broker_errors[node_id] = BrokerErrors(traffic, node_id)
+        return errors

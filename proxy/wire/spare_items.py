@@ -22,22 +22,24 @@ take two megabytes.
 
 @final
 class SpareList:
-    """A list of items that no message uses, or none."""
+    """A list of items that no message uses, or none. It is always in the table, and serves one connection
+    after the other.
+    """
 
-    __slots__ = ("items", "next", "place")
+    __slots__ = ("items", "next", "owner")
 
     def __init__(self) -> None:
         self.items: list[Item] = NO_ITEMS
         self.next: SpareList | None = None
         """The next one of the connection, in one of its two stacks."""
-        self.place: native = 0
-        """Its index in the table, if it has one."""
+        self.owner: SpareItems | None = None
+        """The connection that has it."""
 
 
 @final
 class SpareTable:
-    """The lists of a listener's connections. A list that enters a full table takes the place of the one that
-    has been there for the longest time: many connections are idle.
+    """The lists of a listener's connections. A connection that needs a further one gets the one that has been
+    given out the longest time ago: many connections are idle, and have none.
     """
 
     __slots__ = ("_hand", "_lists")
@@ -45,21 +47,21 @@ class SpareTable:
     def __init__(self) -> None:
         self._lists: Final[list[SpareList]] = [SpareList() for _ in range(LISTS_AT_MOST)]
         self._hand: native = 0
-        """The index of the list that leaves next."""
+        """The index of the list that is given out next."""
 
-    def keep(self, spare: SpareList) -> None:
-        """Let a list have a place, unless it has one."""
-        lists = self._lists
-        if lists[spare.place] is spare:
-            return
+    def give_oldest(self, owner: "SpareItems") -> SpareList:
+        """Give a connection the list that is next."""
         hand = self._hand
-        lists[hand].items = NO_ITEMS
-        lists[hand] = spare
-        spare.place = hand
         self._hand = hand + 1 if hand + 1 < LISTS_AT_MOST else 0
+        oldest = self._lists[hand]
+        before = oldest.owner
+        if before is not None:
+            before.lose(oldest)
+        oldest.owner = owner
+        return oldest
 
-    def take_oldest(self) -> list[Item]:
-        """Take the items of the list that leaves next."""
+    def take_items(self) -> list[Item]:
+        """Take the items of the list that is given out next."""
         oldest = self._lists[self._hand]
         items = oldest.items
         oldest.items = NO_ITEMS
@@ -75,7 +77,7 @@ class SpareItems:
     def __init__(self, table: SpareTable) -> None:
         self._table: Final = table
         self._full: SpareList | None = None
-        """The lists that have items, as a stack; those that have left the table are empty."""
+        """The lists that have items, as a stack."""
         self._empty: SpareList | None = None
         """The lists whose items are in use."""
 
@@ -93,7 +95,7 @@ class SpareItems:
             self._empty = spare
             items = spare.items
             spare.items = NO_ITEMS
-        view.items = self._table.take_oldest() if items is NO_ITEMS else items
+        view.items = self._table.take_items() if items is NO_ITEMS else items
 
     def settle(self, view: View) -> None:
         """Remove the items of the earlier message that a message which has been read has not reused."""
@@ -113,10 +115,27 @@ class SpareItems:
             return
         spare = self._empty
         if spare is None:
-            spare = SpareList()
+            spare = self._table.give_oldest(self)
         else:
             self._empty = spare.next
         spare.items = items
         spare.next = self._full
         self._full = spare
-        self._table.keep(spare)
+
+    def lose(self, spare: SpareList) -> None:
+        """Let another connection have a list."""
+        self._full = _without(self._full, spare)
+        self._empty = _without(self._empty, spare)
+
+
+def _without(stack: SpareList | None, spare: SpareList) -> SpareList | None:
+    """Return a stack without a list, if it has it."""
+    if stack is spare:
+        return spare.next
+    each = stack
+    while each is not None:
+        if each.next is spare:
+            each.next = spare.next
+            break
+        each = each.next
+    return stack

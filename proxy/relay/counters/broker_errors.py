@@ -1,4 +1,4 @@
-"""BrokerErrors: counts the error codes in the responses of a connection's broker."""
+"""BrokerErrors: counts the error codes in the responses of a broker."""
 
 from typing import Final, final
 
@@ -8,8 +8,8 @@ from proxy.wire.views import ResponseView
 
 @final
 class BrokerErrors:
-    """The counter of one connection. It counts errors in responses that the relay reads, and none of the
-    proxy's own.
+    """The counter of one broker, for all connections to it. It counts errors in responses that the relay
+    reads, and none of the proxy's own.
     """
 
     __slots__ = ("_node_id", "_traffic")

@@ -416,7 +416,7 @@ class RequestAdmission:
         self._passed = None
         self._mode.change(READING)
         before = self._in_flight.count
-        self._forward_read(fetch.frame, fetch.exchange, self._parser.reader, fetch.view, now)
+        self._forward_read(fetch.frame, fetch.exchange, self._settings.reader, fetch.view, now)
         if self.list_gate is not None:
             self.list_gate.read(before, False)
 

@@ -9,16 +9,15 @@ from proxy.relay.close_reasons import NOT_A_BROKER, PRODUCE_REJECTED, RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Client
+from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import BOUNDED_OTHERWISE, CHANGES_OF_CLIENTS, FETCH, MAY_BE_LARGE, PRODUCE, api_name
 from proxy.wire.apis.api import Api, RequestHeader
-from proxy.wire.apis.registry import ApiTable
 from proxy.wire.cursor import HEAD, Cursor
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed, Short
 from proxy.wire.fetch.rewrite import SessionRead
 from proxy.wire.fetch.session_sizes import SessionSizes
 from proxy.wire.frames import Frame
-from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.reader import Reader, i16_at
 from proxy.wire.spare_items import SpareItems
 from proxy.wire.views import RequestView
@@ -42,25 +41,17 @@ class RequestParser:
         self,
         engine: QuotaEngine,
         traffic: Traffic,
-        *,
-        apis: ApiTable,
-        protected: ProtectedTopics | None,
-        between_brokers: bool,
+        settings: RelaySettings,
         spare_items: SpareItems,
-        reader: Reader,
-        cursor: Cursor,
     ) -> None:
-        """`reader` and `cursor` read every request that is there as a whole, one after the other."""
-        self.reader: Final = reader
-        self._cursor: Final = cursor
+        self._settings: Final = settings
         self.body_at = 0
         """The offset of the body in the frame of the last Produce request."""
         self._engine: Final = engine
         self._traffic: Final = traffic
-        self._protected: Final = protected
         self._spare_items: Final = spare_items
-        self._between_brokers: Final = between_brokers
-        self._apis: Final = apis.read_between_brokers if between_brokers else apis.read
+        apis = settings.apis
+        self._apis: Final = apis.read_between_brokers if settings.between_brokers else apis.read
         self._session_sizes: SessionSizes | None = None
         """The sizes of the connection's fetch sessions; None while no quota charges time."""
 
@@ -69,7 +60,11 @@ class RequestParser:
         if header.api_key >= len(self._apis):
             return None
         api = self._apis[header.api_key]
-        if api is None or not self._between_brokers or api.oldest <= header.api_version <= api.newest:
+        if (
+            api is None
+            or not self._settings.between_brokers
+            or api.oldest <= header.api_version <= api.newest
+        ):
             return api
         self._traffic.unread_fetches += 1
         return None
@@ -79,14 +74,19 @@ class RequestParser:
 
         Raises RelayError if the client must be a broker, and no broker sends such a request.
         """
-        if self._between_brokers and header.api_key in CHANGES_OF_CLIENTS:
+        if self._settings.between_brokers and header.api_key in CHANGES_OF_CLIENTS:
             raise RelayError(NOT_A_BROKER, f"brokers do not send {api_name(header.api_key)}")
         if not self._engine.covers(header.api_key):
             return None
         size = frame.size - LENGTH_SIZE
         client_id = client.client_id
         return RequestView(
-            header.api_key, header.api_version, header.correlation_id, client_id, size, cursor=self._cursor
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            client_id,
+            size,
+            cursor=self._settings.cursor,
         )
 
     def read(
@@ -112,10 +112,10 @@ class RequestParser:
             reader.skip_tags()
         if header.api_key == PRODUCE:
             view.rejectable = self._engine.rejects
-            view.protected_topics = self._protected
+            view.protected_topics = self._settings.protected
             self.body_at = reader.offset
             large = frame.size > CHECKED_BYTES and (view.flexible or not frame.complete)
-            if large and not self._between_brokers:
+            if large and not self._settings.between_brokers:
                 view.want_items = True
             if frame.complete:
                 self._spare_items.lend(view)
@@ -153,8 +153,9 @@ class RequestParser:
         """The cursor for a request: a new one if it is cut through, and outlives this call."""
         if not frame.complete:
             return Cursor()
-        self._cursor.start()
-        return self._cursor
+        cursor = self._settings.cursor
+        cursor.start()
+        return cursor
 
     def _with_items(self, frame: Frame, api: Api, view: RequestView) -> RequestView:
         """Return the view of a Produce request to a protected topic, read again with its items.

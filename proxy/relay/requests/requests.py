@@ -27,11 +27,12 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.requests.admission import RequestAdmission
 from proxy.relay.requests.buffer import RequestBuffer
 from proxy.relay.requests.first_wait import FirstWait
+from proxy.relay.requests.group_gate import GroupGate
 from proxy.relay.requests.interception import Interception, covers, covers_client
 from proxy.relay.requests.list_gate import ListGate
 from proxy.relay.requests.parser import RequestParser, api_key_of, check_list, unread_body
 from proxy.relay.requests.produce_gate import FULL_READ_BYTES
-from proxy.relay.requests.request_checks import RequestChecks
+from proxy.relay.requests.request_checks import check_request
 from proxy.relay.requests.sender import Sender
 from proxy.relay.requests.unsupported_version import reject_version
 from proxy.relay.settings import RelaySettings
@@ -39,6 +40,7 @@ from proxy.wire.api_keys import FETCH, METADATA, NO_LISTS, PRODUCE
 from proxy.wire.apis.api import Api, RequestHeader, read_request_header
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import Frame, FrameSplitter, start_reading
+from proxy.wire.group_member import MEMBER_REQUESTS
 from proxy.wire.keyed.keyed_arrays import UNCHECKED
 from proxy.wire.reader import Reader
 from proxy.wire.spare_items import SpareItems
@@ -84,18 +86,10 @@ class Requests:
         self._list_gate: ListGate | None = None
         """None before the first list."""
         self._node_id: Final = node_id
-        self._checks: Final = RequestChecks(settings, node_id)
-        self._parser: Final = RequestParser(
-            engine,
-            traffic,
-            apis=settings.apis,
-            protected=settings.protected,
-            between_brokers=settings.between_brokers,
-            spare_items=spare_items,
-            reader=settings.reader,
-            cursor=settings.cursor,
-        )
-        self._reader: Final = self._parser.reader
+        self._group_gate: GroupGate | None = None
+        """None before the first request of a member of a group."""
+        self._parser: Final = RequestParser(engine, traffic, settings, spare_items)
+        self._reader: Final = settings.reader
         self._mode: Final = Mode(REQUEST_MODES)
         self._weight = 1
         """The number by which the request that is being read counts towards DONE_AT_ONCE."""
@@ -343,8 +337,10 @@ class Requests:
         client = self.sender.count(header, frame.size)
         api = self._parser.api(header)
         if header.api_key > FETCH:
-            read = self._checks.check(frame, header, reader.offset, client, now)
+            read = check_request(self._settings, frame, header, reader.offset)
             self._more = read >> PARTITIONS_SHIFT
+            if header.api_key in MEMBER_REQUESTS:
+                self._count_member(frame, header, reader.offset, client, now)
         if api is not None:
             if header.api_version < api.oldest or header.api_version > api.newest:
                 response = reject_version(frame, header, api)
@@ -374,6 +370,17 @@ class Requests:
             exchange = Exchange(header.correlation_id, client, api_key=header.api_key, request=request)
             self.admission.take_unread(frame, exchange, reader, now)
 
+    def _count_member(
+        self, frame: Frame, header: RequestHeader, body_at: int, client: Client, now: float
+    ) -> None:
+        """Count the bytes of a member of a group. Raises Malformed if the client has given too many."""
+        members = self._settings.group_members
+        if members is None:
+            return
+        if self._group_gate is None:
+            self._group_gate = GroupGate(members, self._node_id)
+        self._group_gate.take(frame, header, body_at, client, now)
+
     def _answers(self, api_key: int, client: Client, now: float) -> bool:
         """Whether the proxy answers this client's requests of an API."""
         engine = self._engine
@@ -388,7 +395,7 @@ class Requests:
         view = self._parser.read(frame, reader, header, client, api)
         if header.api_key == PRODUCE:
             if view.topics > UNCHECKED and frame.complete:
-                self._checks.check_names(frame, header, body_at)
+                check_request(self._settings, frame, header, body_at)
             self.sends_unanswered = view.acks == 0
             self._more = len(view.items) >> PARTITIONS_SHIFT
         exchange = Exchange(header.correlation_id, client, api_key=header.api_key, api=api, request=view)
@@ -428,7 +435,8 @@ class Requests:
         self.admission.end()
         if self._list_gate is not None:
             self._list_gate.end()
-        self._checks.end()
+        if self._group_gate is not None:
+            self._group_gate.end()
         if self.admission.buffer is not None:
             self.admission.buffer.end()
         self.sender.end()

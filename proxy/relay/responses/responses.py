@@ -10,7 +10,6 @@ from proxy.relay.budgets.read_turns import (
     LARGE_BYTES,
     PARTITIONS_SHIFT,
     PAUSE_SECONDS,
-    ReadTurns,
 )
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
@@ -34,7 +33,7 @@ from proxy.relay.responses.charges import ResponseCharges
 from proxy.relay.responses.cut_through import ResponseCutThrough
 from proxy.relay.responses.late_responses import LateResponses
 from proxy.relay.responses.whole_responses import WholeResponses
-from proxy.relay.service_clock import ServiceClock
+from proxy.relay.settings import RelaySettings
 from proxy.wire.addresses import Addresses, UnknownBrokers
 from proxy.wire.api_keys import FIND_COORDINATOR
 from proxy.wire.apis.api import Api
@@ -44,7 +43,6 @@ from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame, FrameSplitter, start_reading
 from proxy.wire.reader import Reader
 from proxy.wire.spare_items import SpareItems
-from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import RequestView, ResponseView
 
 FIRST_PART_BYTES: Final = 4096
@@ -72,20 +70,14 @@ class Responses:
         output: RelayOutput,
         *,
         addresses: Addresses,
-        names: TopicNames,
+        settings: RelaySettings,
         errors: BrokerErrors,
         authentication: Authentication | None = None,
-        turns: ReadTurns,
         spare_items: SpareItems,
-        reader: Reader,
-        cursor: Cursor,
-        clock: ServiceClock,
     ) -> None:
-        """`authentication`: None if logins do not name the clients. `reader` and `cursor` read every response
-        that is there as a whole, one after the other.
-        """
+        """`authentication`: None if logins do not name the clients."""
         self._engine: Final = engine
-        self.charges: Final = ResponseCharges(engine, in_flight, names, clock)
+        self.charges: Final = ResponseCharges(engine, in_flight, settings.topic_names, settings.service_clock)
         self._traffic: Final = traffic
         self._in_flight: Final = in_flight
         self._output: Final = output
@@ -101,8 +93,8 @@ class Responses:
         )
         self._authentication: Final = authentication
         self._splitter: Final = FrameSplitter(MAX_RESPONSE_BYTES, FIRST_PART_BYTES)
-        self._reader: Final = reader
-        self._cursor: Final = cursor
+        self._settings: Final = settings
+        self._reader: Final = settings.reader
         self._mode: Final = Mode(RESPONSE_MODES)
         self._buffer: FrameBuffer | None = None
         """None before the first response that is buffered."""
@@ -119,9 +111,8 @@ class Responses:
         through.
         """
         self._awaiting_exchange: Exchange | None = None
-        self._turns: Final = turns
         self._free: native = 0
-        """The number of responses that may be read without asking `_turns`."""
+        """The number of responses that may be read without asking the response turns."""
         self.resume_at = 0.0
         """When resume() is due, because responses have arrived that this turn of the loop does not read; 0.0
         for never.
@@ -191,7 +182,7 @@ class Responses:
         """Return whether a large response waits because this turn of the event loop has read enough: it may
         have thousands of partitions.
         """
-        if self._turns.take(0, now):
+        if self._settings.response_turns.take(0, now):
             return False
         self.resume_at = now + PAUSE_SECONDS
         return True
@@ -200,7 +191,7 @@ class Responses:
         """Return whether the responses that have arrived are read in a later turn of the event loop."""
         read = 1 - self._free
         self._free = 1
-        if self._turns.take(read, now) or self._splitter.buffered == 0:
+        if self._settings.response_turns.take(read, now) or self._splitter.buffered == 0:
             return False
         self.resume_at = now + PAUSE_SECONDS
         return True
@@ -264,7 +255,7 @@ class Responses:
         if exchange.request is not None:
             # It used the broker's time as if the client had sent the request.
             view = ResponseView(
-                exchange.request.api_version, False, frame.size - LENGTH_SIZE, cursor=self._cursor
+                exchange.request.api_version, False, frame.size - LENGTH_SIZE, cursor=self._settings.cursor
             )
             exchange.throttled_until = self.charges.charge(exchange, exchange.request, view, now)
 
@@ -286,7 +277,9 @@ class Responses:
             self._read_body(frame, reader, exchange, api, request, now)
             return
         if request is not None:
-            view = ResponseView(request.api_version, False, frame.size - reader.offset, cursor=self._cursor)
+            view = ResponseView(
+                request.api_version, False, frame.size - reader.offset, cursor=self._settings.cursor
+            )
             self.charges.charge_unread(exchange, request, frame.pieces, view, now)
         if frame.complete:
             self._in_flight.count_throttle(exchange)
@@ -322,7 +315,7 @@ class Responses:
         if rewrite is not None and rewrite.reads_partitions:
             want_items = True
         body_size = frame.size - reader.offset
-        cursor = self._cursor
+        cursor = self._settings.cursor
         if frame.complete:
             cursor.start()
         else:
@@ -401,7 +394,7 @@ class Responses:
             self.charges,
             self._addresses,
             self._errors,
-            self._turns,
+            self._settings.response_turns,
             by_time=by_time,
         )
 

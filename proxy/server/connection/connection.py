@@ -4,6 +4,8 @@ import asyncio
 import ssl
 from typing import Final, cast, final
 
+from mypy_extensions import i64 as native
+
 from proxy.errors import UpstreamUnavailable
 from proxy.quota.measure.bucket import Bucket
 from proxy.quota.measure.connection_wait import ConnectionWait
@@ -66,8 +68,8 @@ class Connection(BrokerEvents):
         self.node_id = node_id
         """The broker behind the port; None for the bootstrap port, until a broker is chosen."""
         self.address = "" if origin is None else origin.address
-        """The client's IP address; `peer` has the port too."""
-        self.peer = "" if origin is None else origin.peer
+        """The client's IP address."""
+        self._port: native = 0 if origin is None else origin.port
         self.address_stated: Final = origin is not None and origin.stated
         """Whether a PROXY header states the address."""
         self.principal = ""
@@ -97,10 +99,10 @@ class Connection(BrokerEvents):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         client = cast("asyncio.Transport", transport)
-        if not self.peer:
+        if not self.address:
             peer = client.get_extra_info("peername") or ("?", 0)
             self.address = str(peer[0])
-            self.peer = join_address(self.address, peer[1])
+            self._port = peer[1]
         session = self.session
         session.client = client
         tls = self.tls
@@ -307,6 +309,11 @@ class Connection(BrokerEvents):
             self._broker.part()
 
     # What the listener asks and tells
+
+    @property
+    def peer(self) -> str:
+        """The client's address with the port, for the log."""
+        return join_address(self.address, self._port)
 
     @property
     def follower(self) -> tuple[int, int] | None:

@@ -20,6 +20,7 @@ from proxy.server.connection.bulk_reads import BULK_BYTES, BulkReader, bulk_read
 from proxy.server.connection.gentle_close import close_gently
 from proxy.server.connection.hang_up import hung_up
 from proxy.server.connection.host import ConnectionHost
+from proxy.server.connection.loop_clock import loop_clock
 from proxy.server.connection.measured_reads import MeasuredReads, event_at
 from proxy.server.connection.pauses import (
     BROKER_FULL,
@@ -77,7 +78,7 @@ class RelaySession(Generic[C]):
         """When bytes last came from either side, or the client was last read again after a pause."""
         self.client_ended_at = 0.0
         """When the client said that it sends no more; 0.0 if it did not."""
-        self.time: Final = loop.time
+        self.time: Final = loop_clock(loop)
         """The clock of the relay and its quotas."""
         self.question: BrokerQuestion | None = None
         """What the proxy asks the broker for intercepted requests; None before the first question."""

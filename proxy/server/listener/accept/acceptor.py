@@ -13,7 +13,6 @@ from typing import Final, Protocol
 from proxy.server.connection.origin import Origin
 from proxy.server.listener.accept.keep_alive import keep_alive
 from proxy.tasks import Tasks
-from proxy.upstream.addresses import join_address
 
 ACCEPT_RETRY_SECONDS: Final = 0.5
 """The pause after a failed accept, which happens when no file descriptor is left: retrying at once would fail
@@ -163,7 +162,7 @@ class Acceptor:
                 return
             client.setblocking(False)
             keep_alive(client)
-            origin = Origin(str(address[0]), join_address(*address[:2]))
+            origin = Origin(str(address[0]), int(address[1]))
             if self._origins is None:
                 self._open(client, origin)
             else:

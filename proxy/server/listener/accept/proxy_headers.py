@@ -18,7 +18,6 @@ from proxy.server.listener.accept.admission import Admission
 from proxy.server.listener.accept.readable import until_readable
 from proxy.server.listener.closed_connections import ClosedConnections
 from proxy.tasks import Tasks
-from proxy.upstream.addresses import join_address
 from proxy.wire.errors import Malformed
 from proxy.wire.proxy_protocol import V2_MOST, ProxyHeader, read_header
 
@@ -104,6 +103,6 @@ class ProxyHeaders:
 
 def _origin(header: ProxyHeader, sender: Origin) -> Origin:
     if header.host:
-        return Origin(header.host, join_address(header.host, header.port), stated=True)
+        return Origin(header.host, header.port, stated=True)
     # A connection of the load balancer's own, such as a health check, or one whose client it does not know.
-    return Origin(sender.address, sender.peer, stated=True)
+    return Origin(sender.address, sender.port, stated=True)

@@ -1,11 +1,12 @@
 """The items of messages that are done with."""
 
+import gc
 import sys
 
 import pytest
 
 from proxy.wire.cursor import NO_ID
-from proxy.wire.spare_items import ITEMS_AT_MOST, LISTS_AT_MOST, SpareItems, SpareTable
+from proxy.wire.spare_items import ITEMS_AT_MOST, LISTS_AT_MOST, SpareItems, SpareList, SpareTable
 from proxy.wire.views import NO_ITEMS, Found, ResponseView
 
 
@@ -156,6 +157,22 @@ def test_a_further_connection_takes_the_items_that_have_been_kept_for_the_longes
     assert item not in items, "the next to leave are those of the second connection, which uses them"
     connections[0].take_back(again)
     assert read(connections[0], (0,)).items == [item]
+
+
+def test_a_connection_that_others_follow_has_no_lists() -> None:
+    table = SpareTable()
+    idle = SpareItems(table)
+    views = [read(idle, (number,)) for number in range(3)]
+    for view in views[:2]:
+        idle.take_back(view)
+    read(idle, (0,))
+    others = [SpareItems(table) for _ in range(LISTS_AT_MOST)]
+    for number, spare in enumerate(others):
+        spare.take_back(read(spare, (number,)))
+    assert not any(isinstance(each, SpareList) for each in gc.get_referents(idle))
+    item = views[2].items[0]
+    idle.take_back(views[2])
+    assert read(idle, (2,)).items == [item], "it gets a list again"
 
 
 def test_an_empty_list_keeps_its_place() -> None:

@@ -15,13 +15,13 @@ from proxy.relay.requests.charges import RequestCharges
 from proxy.relay.requests.cut_through import RequestCutThrough
 from proxy.relay.requests.parser import RequestParser
 from proxy.relay.service_clock import ServiceClock
+from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import PRODUCE
-from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
-from proxy.wire.cursor import NO_ID, Cursor
+from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
 from proxy.wire.frames import CUT_THROUGH_BYTES, Frame
-from proxy.wire.reader import NOTHING, Reader
+from proxy.wire.reader import Reader
 from proxy.wire.spare_items import SpareItems, SpareTable
 from proxy.wire.topic_names import TopicNames
 from proxy.wire.views import Item, RequestView
@@ -44,12 +44,8 @@ class Side:
             RequestParser(
                 quotas,
                 self.traffic,
-                apis=WITHOUT_INTERCEPTED,
-                protected=None,
-                between_brokers=False,
-                spare_items=SpareItems(SpareTable()),
-                reader=Reader(NOTHING),
-                cursor=Cursor(),
+                RelaySettings(max_frame_bytes=1 << 20),
+                SpareItems(SpareTable()),
             ),
             RequestCharges(quotas, self.in_flight, TopicNames()),
             ServiceClock(),

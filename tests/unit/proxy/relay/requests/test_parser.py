@@ -10,16 +10,15 @@ from proxy.relay.counters.traffic import Traffic
 from proxy.relay.cut_through import CutThrough
 from proxy.relay.exchange import Exchange, new_client
 from proxy.relay.requests.parser import RequestParser, unread_body
+from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import FETCH, METADATA, PRODUCE
 from proxy.wire.apis.api import Api, RequestHeader, read_request_header
-from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
-from proxy.wire.cursor import Cursor
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Short
 from proxy.wire.frames import Frame, start_reading
 from proxy.wire.protected_topics import ProtectedTopics
-from proxy.wire.reader import NOTHING, Reader
-from proxy.wire.spare_items import SpareItems, SpareTable
+from proxy.wire.reader import Reader
+from proxy.wire.spare_items import SpareItems
 from proxy.wire.views import RequestView
 from tests.support.messages.exchanges import TOPIC, fetch, opaque, produce
 from tests.support.stories.playbook import EVERYONE, engine
@@ -39,15 +38,14 @@ class Side:
         between_brokers: bool = False,
     ) -> None:
         self.traffic = Traffic()
+        self.settings = RelaySettings(
+            max_frame_bytes=1 << 20, protected=protected, between_brokers=between_brokers
+        )
         self.parser = RequestParser(
             engine(quotas or {}, resources=resources),
             self.traffic,
-            apis=WITHOUT_INTERCEPTED,
-            protected=protected,
-            between_brokers=between_brokers,
-            spare_items=SpareItems(SpareTable()),
-            reader=Reader(NOTHING),
-            cursor=Cursor(),
+            self.settings,
+            SpareItems(self.settings.spare_items),
         )
         self.client = new_client(Identity("u", "client", "127.0.0.1"), b"client", self.traffic, 0)
 
@@ -55,7 +53,7 @@ class Side:
         """A frame, a reader behind its header's client id, and the header."""
         there = sum(map(len, pieces))
         frame = Frame(list(pieces), size or there, size in (0, there))
-        reader = start_reading(frame, self.parser.reader)
+        reader = start_reading(frame, self.settings.reader)
         return frame, reader, read_request_header(reader)
 
     def api(self, header: RequestHeader) -> Api:

@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.quota.identity import Identity
+from proxy.relay.budgets.group_members import GroupMembers
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import new_client
 from proxy.relay.inflight import InFlight
@@ -12,14 +13,15 @@ from proxy.relay.settings import RelaySettings
 from proxy.wire.errors import FrameTooLarge, Malformed, UnsupportedVersion
 from proxy.wire.spare_items import SpareItems, SpareTable
 from tests.support.messages.exchanges import opaque, produce
-from tests.support.messages.kio_messages import framed
+from tests.support.messages.groups import join
+from tests.support.messages.kio_messages import framed, request_frame
 from tests.support.stories.playbook import START, engine
 
 OWN = 42
 
 
 class Side:
-    def __init__(self) -> None:
+    def __init__(self, group_members: GroupMembers | None = None) -> None:
         self.traffic = Traffic()
         self.output = RelayOutput()
         self.in_flight = InFlight(engine({}), self.traffic, self.output)
@@ -29,7 +31,11 @@ class Side:
             in_flight=self.in_flight,
             output=self.output,
             client=new_client(Identity("ANONYMOUS", "", "127.0.0.1"), b"", self.traffic, -1),
-            settings=RelaySettings(max_frame_bytes=100 << 20, intercepted_api_keys=frozenset([OWN])),
+            settings=RelaySettings(
+                max_frame_bytes=100 << 20,
+                intercepted_api_keys=frozenset([OWN]),
+                group_members=group_members,
+            ),
             spare_items=SpareItems(SpareTable()),
         )
 
@@ -84,3 +90,17 @@ def test_a_client_id_is_looked_up_when_it_changes() -> None:
     side.read(produce(4, client_id="b") + produce(5, client_id="a") + produce(6, client_id=""))
     sizes = {client_id: counters.bytes_in for (user, client_id), counters in side.traffic.clients.items()}
     assert sizes == {"": 208, "a": 312, "b": 104}
+
+
+def test_members_of_groups_share_the_bytes_of_their_client() -> None:
+    members = GroupMembers(100_000)
+    first, second = Side(members), Side(members)
+    first.read(request_frame(join("g", "m", 60_000)))
+    with pytest.raises(Malformed, match="max_group_member_bytes"):
+        second.read(request_frame(join("g", "n", 60_000)))
+
+
+def test_members_without_a_limit() -> None:
+    side = Side()
+    for member in "mn":
+        assert side.read(request_frame(join("g", member, 500_000)))

@@ -4,20 +4,16 @@ from typing import Self
 
 import pytest
 
-from proxy.relay.budgets.read_turns import ReadTurns
 from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.exchange import Client, Exchange
 from proxy.relay.inflight import InFlight
 from proxy.relay.output import RelayOutput
 from proxy.relay.responses.responses import FIRST_PART_BYTES, Responses
-from proxy.relay.service_clock import ServiceClock
+from proxy.relay.settings import RelaySettings
 from proxy.wire.apis.registry import WITHOUT_INTERCEPTED
-from proxy.wire.cursor import Cursor
 from proxy.wire.errors import FrameTooLarge, Malformed, Short
-from proxy.wire.reader import NOTHING, Reader
 from proxy.wire.spare_items import SpareItems, SpareTable
-from proxy.wire.topic_names import TopicNames
 from tests.support.messages.exchanges import fetched, responded
 from tests.support.messages.kio_messages import Ports, framed
 from tests.support.messages.reading import request_view
@@ -35,13 +31,9 @@ class Side:
             self.in_flight,
             self.output,
             addresses=Ports(),
-            names=TopicNames(),
+            settings=RelaySettings(max_frame_bytes=1 << 20),
             errors=BrokerErrors(self.traffic, 1),
-            turns=ReadTurns(None),
             spare_items=SpareItems(SpareTable()),
-            reader=Reader(NOTHING),
-            cursor=Cursor(),
-            clock=ServiceClock(),
         )
         self.client = Client("u", "c", "a", self.traffic.client("u", "c"), b"c")
 

@@ -146,7 +146,7 @@ def test_what_the_proxy_responses(loop: asyncio.AbstractEventLoop) -> None:
     assert owner.ended_with == ["client_closed"]
 
 
-@pytest.mark.parametrize("origin", [None, Origin("192.0.2.1", "192.0.2.1:5", stated=True)])
+@pytest.mark.parametrize("origin", [None, Origin("192.0.2.1", 5, stated=True)])
 def test_the_address_is_the_origin_s_or_the_socket_s(
     loop: asyncio.AbstractEventLoop, origin: Origin | None
 ) -> None:

@@ -255,7 +255,7 @@ async def test_a_connection_is_counted_and_opened_under_the_address_that_was_rea
     await listener.until(lambda: len(origins.seen) == 2)
     assert listener.entered == []
     client, then = origins.seen[0]
-    stated = Origin("192.0.2.1", "192.0.2.1:1", stated=True)
+    stated = Origin("192.0.2.1", 1, stated=True)
     then(client, stated)
     assert listener.entered == ["192.0.2.1"]
     accepts.close()

@@ -18,8 +18,8 @@ from proxy.tasks import Tasks
 from proxy.wire.proxy_protocol import V2_SIGNATURE
 from tests.support.waiting import reached
 
-BALANCER = Origin("10.0.0.5", "10.0.0.5:4000")
-STRANGER = Origin("192.0.2.9", "192.0.2.9:4000")
+BALANCER = Origin("10.0.0.5", 4000)
+STRANGER = Origin("192.0.2.9", 4000)
 V1 = b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 9092\r\n"
 V2_LOCAL = V2_SIGNATURE + struct.pack("!BBH", 0x20, 0, 0)
 REQUEST = b"\0\0\0\x0e\0\x12\0\0"
@@ -91,7 +91,7 @@ async def test_a_header_that_arrives_byte_by_byte(kit: Kit) -> None:
 
 async def test_a_connection_of_the_balancer_s_own_has_its_address_and_not_the_trust(kit: Kit) -> None:
     kit.far.sendall(V2_LOCAL)
-    kit.begin(Origin("10.0.0.7", "10.0.0.7:9"))
+    kit.begin(Origin("10.0.0.7", 9))
     origin = await kit.origin()
     assert (origin.address, origin.peer, origin.stated) == ("10.0.0.7", "10.0.0.7:9", True)
 
