@@ -171,10 +171,10 @@ class RequestAdmission:
     @property
     def closing_error(self) -> RelayError:
         """In the mode CLOSING, why the connection ends."""
-        gate = self._reject_gate()
+        gate = self._gate_of_produce()
         return RelayError(gate.closing_reason, gate.closing)
 
-    def _reject_gate(self) -> ProduceGate:
+    def _gate_of_produce(self) -> ProduceGate:
         gate = self._produce_gate
         if gate is None:
             settings = self._settings
@@ -238,7 +238,7 @@ class RequestAdmission:
         if frame.complete and self._may_reject(view, unknown, now):
             body_at = self._parser.body_at
             retries = self._retries_throttling
-            if self._reject_gate().reject(frame, exchange, view, body_at, now, unknown, retries):
+            if self._gate_of_produce().reject(frame, exchange, view, body_at, now, unknown, retries):
                 self._close_if_due(now)
                 return
         verdict = self._charges.admit(exchange, view, now)

@@ -10,6 +10,7 @@ from proxy.quota.limits.config_keys import PRODUCER_BYTE_RATE
 from proxy.quota.limits.resources import Resources
 from proxy.relay.budgets.id_budget import IdBudget
 from proxy.relay.close_reasons import BROKER_PROTOCOL_ERROR, CLIENT_PROTOCOL_ERROR, RelayError
+from proxy.relay.counters.broker_errors import BrokerErrors
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.fetch.gate import FetchGate
 from proxy.relay.fetch.grants import FetchGrants
@@ -91,9 +92,10 @@ def test_the_connections_of_a_listener_share_what_reads_whole_messages() -> None
         Relay(engine({}), Ports(), Traffic(), settings, principal="u", client_address="127.0.0.1")
         for _ in range(2)
     )
-    own = {id(each) for each in owned(one)}
-    shared = {type(each) for each in owned(other) if id(each) in own}
-    assert shared >= {Cursor, Reader}
+    others = {id(each) for each in owned(other)}
+    own = {type(each) for each in owned(one) if id(each) not in others}
+    assert Relay in own
+    assert not own & {BrokerErrors, Cursor, Reader}
 
 
 def test_what_is_taken_is_gone() -> None:
