@@ -49,6 +49,10 @@ class Partitioned:
     """Whether only partitions with records become items."""
     ends_with_records = True
     """Whether nothing but tagged fields follows a partition's records."""
+    keeps_last_early = False
+    """Whether, in a frame that is cut through, the item of the last partition is kept before its records have
+    arrived: the quotas can then judge all items before any of these records is forwarded.
+    """
 
     def read_head(self, reader: Reader, view: View) -> bool:
         """Read up to the topics and set the cursor's `topics_left`; return whether to read on."""
@@ -99,9 +103,7 @@ def walk(message: Partitioned, reader: Reader, view: View) -> None:
                 raise Short(f"{cursor.records_left} bytes of records are to come")
             cursor.phase = AFTER_RECORDS
         elif phase == AFTER_RECORDS:
-            message.read_after_records(reader, view)
-            _end_partition(message, view, cursor)
-            cursor.phase = PARTITION
+            _after_records(message, reader, view, cursor)
         elif phase == TOPIC:
             _topic(message, reader, view, cursor)
         elif phase == HEAD:
@@ -389,4 +391,23 @@ def _partition(message: Partitioned, reader: Reader, view: View, cursor: Cursor)
         _end_topic(reader, view, cursor)
         return
     _begin_partition(message, reader, view, cursor)
+    if _kept_early(message, view, cursor):
+        _end_partition(message, view, cursor)
     cursor.phase = RECORDS
+
+
+def _after_records(message: Partitioned, reader: Reader, view: View, cursor: Cursor) -> None:
+    message.read_after_records(reader, view)
+    if not _kept_early(message, view, cursor):
+        _end_partition(message, view, cursor)
+    cursor.phase = PARTITION
+
+
+def _kept_early(message: Partitioned, view: View, cursor: Cursor) -> bool:
+    """Whether the partition that is being read is one of which Partitioned.keeps_last_early tells."""
+    return message.keeps_last_early and view.partial and has_all_sizes(cursor)
+
+
+def has_all_sizes(cursor: Cursor) -> bool:
+    """Whether the sizes of all partitions of a message have been read."""
+    return cursor.phase != HEAD and cursor.topics_left == 0 and cursor.partitions_left == 0

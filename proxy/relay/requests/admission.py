@@ -273,7 +273,7 @@ class RequestAdmission:
         self, frame: Frame, exchange: Exchange, reader: Reader, view: RequestView, now: float
     ) -> None:
         if view.api_key == FETCH:
-            exchange.streams = not view.bounded and not view.want_items and view.fetch_rewrite is None
+            exchange.streams = not view.bounded and view.fetch_rewrite is None
         if view.acks == 0 and self._engine.limits_topics(exchange.client):
             await_silently(frame, exchange, view, self._parser.body_at)  # changes acks
         if view.acks != 0:

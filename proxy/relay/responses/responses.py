@@ -35,8 +35,9 @@ from proxy.relay.responses.late_responses import LateResponses
 from proxy.relay.responses.whole_responses import WholeResponses
 from proxy.relay.settings import RelaySettings
 from proxy.wire.addresses import Addresses, UnknownBrokers
-from proxy.wire.api_keys import FIND_COORDINATOR
+from proxy.wire.api_keys import FETCH, FIND_COORDINATOR
 from proxy.wire.apis.api import Api
+from proxy.wire.apis.api_01_fetch import has_every_item
 from proxy.wire.cursor import Cursor
 from proxy.wire.edit import LENGTH_SIZE
 from proxy.wire.errors import Malformed
@@ -50,8 +51,9 @@ FIRST_PART_BYTES: Final = 4096
 before its topics.
 """
 STREAM_BYTES: Final = 64 << 10
-"""A response of this size or more is forwarded while it arrives, if the proxy reads nothing in it: its bytes
-are still in the processor's cache. For smaller responses, the additional calls cost more than that saves.
+"""A Fetch response of this size or more is forwarded while it arrives, unless the proxy has to read to its
+end first: its bytes are still in the processor's cache, or never leave the kernel. For smaller responses, the
+additional calls cost more than that saves.
 """
 MAX_RESPONSE_BYTES: Final = 2**31 - 1
 """The largest length of a frame. There is no lower limit, because large ones are forwarded while they arrive.
@@ -216,11 +218,24 @@ class Responses:
                 self._collect(exchange, frame, now)
             else:
                 self._start_buffering(COLLECTING, exchange, frame)
-        elif _read_whole(exchange) and not frame.complete:
+        elif not frame.complete and (_read_whole(exchange) or not self._may_stream(exchange, frame, reader)):
             self._start_buffering(BUFFERING, exchange, frame)
             self._in_flight.begin_response()
         else:
             self._read_header(frame, reader, exchange, now)
+
+    def _may_stream(self, exchange: Exchange, frame: Frame, reader: Reader) -> bool:
+        """Whether to forward a response while it arrives, of which the first part is there. If its partitions
+        count, and it is small enough to be read whole, this part must have the sizes of all of them: once
+        records have left, the client can get neither a throttle_time_ms nor an empty response.
+        """
+        request = exchange.request
+        if frame.size > CUT_THROUGH_BYTES or request is None or not self._wants_items(FETCH):
+            return True
+        return has_every_item(reader, request)
+
+    def _wants_items(self, api_key: native) -> bool:
+        return self._traffic.want_items or self._engine.wants_items(api_key)
 
     def _start_buffering(self, mode: int, exchange: Exchange, part: Frame) -> None:
         self._mode.change(mode)
@@ -310,7 +325,7 @@ class Responses:
 
     def _new_view(self, frame: Frame, reader: Reader, api: Api, request: RequestView) -> ResponseView:
         """The view of a response whose body begins at the reader's offset."""
-        want_items = self._traffic.want_items or self._engine.wants_items(api.key)
+        want_items = self._wants_items(api.key)
         rewrite = request.fetch_rewrite
         if rewrite is not None and rewrite.reads_partitions:
             want_items = True

@@ -5,21 +5,23 @@ log_start_offset; v7 sessions (KIP-227); v11 preferred_read_replica; v12 flexibl
 v15 replica_id moves into a tag (KIP-903); v16 NodeEndpoints (KIP-951).
 """
 
+from contextlib import suppress
 from typing import Final, cast, final
 
 from mypy_extensions import i64 as native
 from mypy_extensions import mypyc_attr
 
-from proxy.wire.addresses import Addresses, rewrite_endpoints_tag
+from proxy.wire.addresses import Addresses, Unchanged, rewrite_endpoints_tag
 from proxy.wire.api_keys import FETCH
 from proxy.wire.apis.api import Api
 from proxy.wire.edit import Edit, i32, uvarint
+from proxy.wire.errors import Short
 from proxy.wire.fetch.request import TOPIC_IDS_FROM
 from proxy.wire.fetch.rewrite import FetchRewrite, Watermarks
 from proxy.wire.reader import Reader
 from proxy.wire.records.batches import read_whole_batches
 from proxy.wire.views import RequestView, ResponseView, View
-from proxy.wire.walk import Partitioned, read_usual_records, topic_name, walk
+from proxy.wire.walk import Partitioned, has_all_sizes, read_usual_records, topic_name, walk
 
 ENDPOINTS_FROM: Final = 16
 """The first version with NodeEndpoints (KIP-951)."""
@@ -28,6 +30,7 @@ USUAL_BYTES: Final[native] = 31
 error_code, high_watermark, last_stable_offset, log_start_offset (26 bytes), a byte for the transactions, and
 preferred_read_replica.
 """
+_UNCHANGED: Final = Unchanged()
 
 
 @final
@@ -38,6 +41,7 @@ class FetchResponse(Partitioned):
     topic_id_from = 13
     only_records = True
     """Other partitions are not needed, and may be thousands: a client may name some that do not exist."""
+    keeps_last_early = True
 
     def __init__(self, addresses: Addresses, rewrite: FetchRewrite | None) -> None:
         self.addresses: Final = addresses
@@ -132,6 +136,21 @@ class FetchResponse(Partitioned):
     def read_tail(self, reader: Reader, view: View) -> None:
         if self._rewrites and view.api_version >= ENDPOINTS_FROM:
             rewrite_endpoints_tag(reader, cast("ResponseView", view), self.addresses)
+
+
+def has_every_item(reader: Reader, request: RequestView) -> bool:
+    """Whether the part of a response that has arrived has the sizes of all partitions. The reader is behind
+    the correlation_id, and stays there.
+    """
+    view = ResponseView(request.api_version, request.flexible, 0, want_items=True)
+    view.partial = True
+    start = reader.mark()
+    with suppress(Short):
+        if request.flexible:
+            reader.skip_tags()
+        walk(FetchResponse(_UNCHANGED, None), reader, view)
+    reader.back_to(start)
+    return has_all_sizes(view.cursor)
 
 
 def after_bounds(view: RequestView) -> native:

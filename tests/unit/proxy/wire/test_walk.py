@@ -1,5 +1,6 @@
 """The walk, on Produce requests (which want items) and Fetch responses (which have records)."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from proxy.wire.errors import Malformed, Short
 from proxy.wire.reader import Reader
 from proxy.wire.views import UNKNOWN, Found, Item, RequestView, ResponseView
 from proxy.wire.walk import read_usual_records
-from tests.support.messages.exchanges import TOPIC, fetch_response, produce
+from tests.support.messages.exchanges import TOPIC, fetch_response, fetched_records, produce
 from tests.support.messages.kio_messages import read_frame, request_frame, request_type, response_frame
 from tests.support.messages.reading import (
     PORTS,
@@ -231,3 +232,17 @@ def test_the_sizes_of_the_items_of_a_whole_message_are_added_up(version: int) ->
 def test_the_topics_of_a_message_are_counted(version: int) -> None:
     view = read_request([produce(3, version=version, size=200)])
     assert view.topics == 1
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_only_the_last_item_of_a_frame_that_is_cut_through_is_there_before_its_records(version: int) -> None:
+    frame = fetched_records(version, [b"ab", b"cde"])
+    first_ends = frame.index(b"ab") + 2 + (1 if version >= 12 else 0)  # with its tagged fields
+    second = frame.index(b"cde")
+    for size in range(12, len(frame) + 1):
+        reader, view = start_response(api_of(1), version, [frame[:size]], True)
+        view.partial = True
+        with suppress(Short):
+            api_of(1).read_response(reader, request_view(api_of(1), version), view, PORTS)
+        sizes = [2, 3] if size >= second else [2] if size >= first_ends else []
+        assert [item.size for item in view.items] == sizes, size

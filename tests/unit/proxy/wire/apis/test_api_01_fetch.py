@@ -4,9 +4,11 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
+from proxy.wire.apis.api_01_fetch import has_every_item
 from proxy.wire.cursor import NO_ID
 from proxy.wire.edit import Edit, i32
 from proxy.wire.errors import Short
+from proxy.wire.reader import Reader
 from tests.support.messages.exchanges import (
     TOPIC,
     fetch,
@@ -190,3 +192,14 @@ def test_partitions_are_read_however_unusual_and_split_they_are(
     if whole_batches:
         (topic,) = read_frame(response_type(1, version), edited(pieces, view)).responses
         assert [len(each.records or b"") for each in topic.partitions] == sizes
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_part_of_a_response_has_every_item_from_the_last_records_on(version: int) -> None:
+    frame = fetched_records(version, [b"ab", b"", b"cde"])
+    request = request_view(api_of(1), version)
+    records_at = frame.index(b"cde")
+    for size in range(12, len(frame)):
+        reader = Reader([frame[:size]], 8)
+        assert has_every_item(reader, request) == (size >= records_at)
+        assert reader.offset == 8
