@@ -167,6 +167,26 @@ class Relay:
         """
         self._responses.forwarded(size)
 
+    @property
+    def request_forwardable(self) -> int:
+        """The number of following bytes of the client that may go directly to the broker, as part of a
+        request that is forwarded unchanged. The shell that sends them calls request_forwarded(). No other
+        bytes for the broker may wait to be sent.
+        """
+        return self._requests.forwardable
+
+    def request_forwarded(self, size: int) -> None:
+        """Note that bytes, at most `request_forwardable`, have gone directly from the client to the broker,
+        or will go next.
+        """
+        self._requests.forwarded(size)
+
+    def stream_requests(self) -> None:
+        """Forward Produce requests while they arrive, where this changes nothing for their clients, because
+        the shell can forward their bytes past the relay.
+        """
+        self._requests.stream()
+
     def broker_reached(self, now: float) -> None:
         """Note that the broker is connected: only from here on are the earlier requests on their way."""
         self._responses.broker_reached(now)

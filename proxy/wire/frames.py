@@ -183,10 +183,25 @@ class FrameSplitter:
                 frame.size = size
             return frame
         if size > self.whole_bytes and self._buffered >= self._first_part_bytes:
-            self._missing = size - self._buffered
-            self._open = Frame(self._take(self._buffered), size, False)
-            return self._open
+            return self._open_frame(size)
         return None
+
+    def first_part(self, larger_than: native, least: native) -> Frame | None:
+        """Return the first part of a frame of more than `larger_than` bytes, if it has at least `least` bytes
+        and the frame is not complete, whatever `whole_bytes` says. put_back() undoes this.
+        """
+        if self._open is not None or self._buffered < max(least, LENGTH_SIZE):
+            return None
+        size = LENGTH_SIZE + u32_at(self._peek(LENGTH_SIZE), 0)
+        if size <= larger_than or size <= self._buffered:
+            return None
+        return self._open_frame(size)
+
+    def _open_frame(self, size: native) -> Frame:
+        """Return the first part of a frame of this size: all bytes that have arrived."""
+        self._missing = size - self._buffered
+        self._open = Frame(self._take(self._buffered), size, False)
+        return self._open
 
     def put_back(self, frame: Frame) -> None:
         """Return a frame, or its first part, to its place: it is the next one again."""

@@ -361,6 +361,16 @@ class RequestAdmission:
         cut = self._cut_through.cut
         return WaitingProduce(part, cut.exchange, cut.reader, view, begun=True)
 
+    @property
+    def forwardable(self) -> int:
+        """The number of following bytes of a request that the proxy does not have to read."""
+        cutting = self._large is not None and self._mode.now == CUTTING_THROUGH
+        return self._cut_through.forwardable if cutting else 0
+
+    def forwarded(self, size: int) -> None:
+        """Note that bytes, of those that are forwardable, have gone to the broker."""
+        self._cut_through.cut.forwarded(size)
+
     # Waits
 
     def wake(self, now: float) -> None:

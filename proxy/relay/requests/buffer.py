@@ -18,7 +18,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.requests.interception import covers
 from proxy.wire.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from proxy.wire.edit import LENGTH_SIZE
-from proxy.wire.frames import Frame
+from proxy.wire.frames import CUT_THROUGH_BYTES, Frame
 from proxy.wire.reader import Reader
 
 LARGE_FRAME_SECONDS: Final = 30.0
@@ -64,7 +64,8 @@ class RequestBuffer:
             return False
         api_key = _api_key(part)
         if api_key == PRODUCE:
-            return self._engine.rejects
+            # A smaller one streams: its first part has come when no quota rejected partitions.
+            return self._engine.rejects and part.size > CUT_THROUGH_BYTES
         if part.size > MAX_BUFFERED_FRAME_BYTES:
             return False
         if api_key == FETCH:

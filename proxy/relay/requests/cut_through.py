@@ -44,6 +44,12 @@ class RequestCutThrough:
         assert cut is not None, "a request is cut through"
         return cut
 
+    @property
+    def forwardable(self) -> int:
+        """The number of following bytes that the proxy does not have to read."""
+        cut = self._cut
+        return 0 if cut is None else cut.forwardable
+
     def begin(self, cut: CutThrough, now: float) -> None:
         """Take a request that the quotas have admitted, and forward what may leave of its first part."""
         self._cut = cut

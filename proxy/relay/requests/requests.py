@@ -34,6 +34,7 @@ from proxy.relay.requests.parser import RequestParser, api_key_of, check_list, u
 from proxy.relay.requests.produce_gate import FULL_READ_BYTES
 from proxy.relay.requests.request_checks import check_request
 from proxy.relay.requests.sender import Sender
+from proxy.relay.requests.streams import FIRST_PART_BYTES, LATER_PART_BYTES, STREAM_BYTES, may_stream
 from proxy.relay.requests.unsupported_version import reject_version
 from proxy.relay.settings import RelaySettings
 from proxy.wire.api_keys import FETCH, METADATA, NO_LISTS, PRODUCE
@@ -108,6 +109,12 @@ class Requests:
         """In the other modes but READING and FIRST_WAITING, it has the request."""
         self._first_wait: FirstWait | None = None
         """In the mode FIRST_WAITING, it has the request; else None."""
+        self._stream_from: native = 0
+        """How many bytes of a Produce request must have come before it is forwarded while it arrives; 0 if
+        none is.
+        """
+        self._tried_to_stream = False
+        """Whether the request that has begun to arrive is not forwarded so."""
         self._more_waits = False
         """Whether the client has probably sent more bytes than have been read."""
         self._free = 0
@@ -192,19 +199,12 @@ class Requests:
             if self._splitter.buffered >= LARGE_BYTES and self._must_wait(now):
                 in_flight.mute(now + PAUSE_SECONDS)
                 return
-            frame = self._splitter.next()
+            frame = self._next(now)
             if frame is None:
                 self.admission.all_read(self._more_waits, now)
                 return
             due = in_flight.count
-            if self._mode.now == CUTTING_THROUGH:
-                self.admission.read_on(frame, now)
-            elif self._mode.now == BUFFERING:
-                self._read_buffered(frame, now)
-            elif frame.size >= self._settings.list_from:
-                self._begin_list(frame, now)
-            else:
-                self._begin(frame, now)
+            self._take(frame, now)
             if frame.complete and in_flight.count <= due:
                 done += self._weight
                 self._weight = 1
@@ -214,6 +214,59 @@ class Requests:
             if read >= FREE_FRAMES and not self._settings.request_turns.take(1 + self._more, now):
                 in_flight.mute(now + PAUSE_SECONDS)
             self._more = 0
+
+    def _take(self, frame: Frame, now: float) -> None:
+        """Take a request, or the next part of a large one."""
+        mode = self._mode.now
+        if mode == CUTTING_THROUGH:
+            self.admission.read_on(frame, now)
+            if frame.complete and self._stream_from > 0:
+                self._stream_from = LATER_PART_BYTES
+        elif mode == BUFFERING:
+            self._read_buffered(frame, now)
+        elif frame.size >= self._settings.list_from:
+            self._begin_list(frame, now)
+        else:
+            self._begin(frame, now)
+
+    def _next(self, now: float) -> Frame | None:
+        """Return the next request, the next part of a large one, or None."""
+        frame = self._splitter.next()
+        if frame is None and self._stream_from > 0:
+            return self._next_streamed(now)
+        self._tried_to_stream = False
+        return frame
+
+    def _next_streamed(self, now: float) -> Frame | None:
+        """Return the first part of a Produce request that is forwarded while it arrives, if it has come."""
+        if self._tried_to_stream:
+            return None
+        part = self._splitter.first_part(STREAM_BYTES, self._stream_from)
+        if part is None:
+            return None
+        self._tried_to_stream = True
+        logged_in = self._authentication is None or self._authentication.done
+        if logged_in and may_stream(part, self._engine, self._parser, self._settings, now):
+            return part
+        self._splitter.put_back(part)
+        return None
+
+    def stream(self) -> None:
+        """See Relay.stream_requests()."""
+        self._stream_from = FIRST_PART_BYTES
+
+    @property
+    def forwardable(self) -> int:
+        """The number of following bytes that may go directly to the broker; see forwarded()."""
+        missing = self._splitter.missing
+        # The last byte is fed, so that the end of the frame is noticed.
+        return 0 if missing == 0 else min(self.admission.forwardable, missing - 1)
+
+    def forwarded(self, size: int) -> None:
+        """Note that bytes, of those that are forwardable, have gone to the broker."""
+        self._traffic.total.bytes_in += size
+        self._splitter.skip_missing(size)
+        self.admission.forwarded(size)
 
     def _must_wait(self, now: float) -> bool:
         """Whether a large request waits because this turn of the event loop has read enough: it may have

@@ -19,10 +19,10 @@ from proxy.relay.close_reasons import (
     RelayError,
 )
 from proxy.relay.intercepted import Intercepted
+from proxy.relay.requests.streams import LATER_PART_BYTES
 from proxy.security.alerts import ServerConnection
 from proxy.security.tls_reader import TlsReader
 from proxy.security.unread_data import keep_unread_data
-from proxy.server.connection.broker.direct import Direct, direct
 from proxy.server.connection.broker.events import BrokerEvents
 from proxy.server.connection.broker.side import TLS_WRITE_BUFFER_BYTES, WRITE_BUFFER_BYTES, BrokerSide
 from proxy.server.connection.bulk_reads import BULK_BYTES, SPLICED_SHIFT
@@ -43,12 +43,16 @@ from proxy.server.connection.pauses import (
     UNSERVED,
 )
 from proxy.server.connection.relay_session import RelaySession
+from proxy.server.connection.streams.direct import Direct, direct, plain_socket
+from proxy.server.connection.streams.side import StreamedSide
+from proxy.server.connection.streams.splice import SPLICE
+from proxy.server.connection.streams.stream import LEAST_BYTES, SocketStream
 from proxy.upstream.addresses import join_address
 from proxy.wire.reader import NOTHING
 
 
 @final
-class Connection(BrokerEvents):
+class Connection(BrokerEvents, StreamedSide):
     """The client's side is this protocol itself; the broker's is a BrokerSide.
 
     Both are an asyncio.Protocol in all but the base class, which would keep mypyc from compiling them to
@@ -84,7 +88,9 @@ class Connection(BrokerEvents):
         self.session: Final = RelaySession(self, host, self._broker, loop, node_id is not None)
         """Connects the two sides through the relay."""
         self._direct: Direct | None = None
-        """Created when the first large response arrives."""
+        """Writes to the client; created when the first large response arrives."""
+        self._stream: SocketStream | None = None
+        """Created when the first large request arrives that is forwarded while it arrives."""
         self._drain: Drain[Connection] | None = None
         """None before the shutdown."""
         self._tls_reader: TlsReader | None = None
@@ -179,8 +185,35 @@ class Connection(BrokerEvents):
             session.client.pause_reading()
         else:
             session.receive_from_client(data)
+            if self._stream is not None or len(data) >= LATER_PART_BYTES:
+                self._follow_requests()
         if self._tls_reader is not None and session.pauses.any:
             self._tls_reader.keep_end()
+
+    def _follow_requests(self) -> None:
+        """Forward the bytes of a large request that wait in the client's socket."""
+        stream = self._stream
+        if stream is not None:
+            stream.follow()
+            return
+        client = self.session.client
+        broker = self._broker.transport
+        if client is None or broker is None or self.forwardable() < LEAST_BYTES:
+            return
+        to_broker = direct(broker)
+        descriptor = plain_socket(client)
+        if to_broker is not None and descriptor >= 0:
+            self._stream = SocketStream(self, client, descriptor, to_broker)
+            self._stream.follow()
+
+    def forwardable(self) -> int:
+        return self.session.request_forwardable
+
+    def forwarded(self, size: int) -> None:
+        self.session.client_forwarded(size)
+
+    def active(self) -> bool:
+        return self.session.client_active()
 
     def _read_records(self) -> None:
         client = self.session.client
@@ -242,6 +275,9 @@ class Connection(BrokerEvents):
 
     def broker_connected(self) -> None:
         self.session.broker_connected()
+        relay = self.session.relay
+        if relay is not None and SPLICE.opened() and not self.session.client_tls and not self._broker.tls:
+            relay.stream_requests()
 
     def broker_sent(self, data: bytes) -> None:
         session = self.session
@@ -252,12 +288,18 @@ class Connection(BrokerEvents):
         if self._direct is None and session.client is not None:
             self._direct = direct(session.client)
         if self._direct is not None:
-            self._broker.follow(relay, self._direct)
+            self._broker.follow(self._direct)
 
     def broker_active(self) -> bool:
         return self.session.broker_active()
 
+    def broker_forwardable(self) -> int:
+        relay = self.session.relay
+        return 0 if relay is None else relay.forwardable
+
     def broker_forwarded(self, size: int) -> None:
+        if self.session.relay is not None:
+            self.session.relay.forwarded(size)
         # Spliced bytes are not copied.
         if size >> SPLICED_SHIFT >= BULK_BYTES:
             self.session.broker_took(size >> SPLICED_SHIFT)
@@ -305,6 +347,7 @@ class Connection(BrokerEvents):
             # Break the reference cycles, so that everything is freed now, and not by a collection.
             self.session.part()
             self._direct = None
+            self._stream = None
             self._tls_reader = None
             self._broker.part()
 

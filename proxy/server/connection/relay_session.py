@@ -16,7 +16,7 @@ from proxy.relay.output import RelayOutput
 from proxy.relay.relay import Relay
 from proxy.server.connection.broker.question import BrokerQuestion
 from proxy.server.connection.broker.side import BrokerSide
-from proxy.server.connection.bulk_reads import BULK_BYTES, BulkReader, bulk_reads
+from proxy.server.connection.bulk_reads import BULK_BYTES, SPLICED_SHIFT, BulkReader, bulk_reads
 from proxy.server.connection.gentle_close import close_gently
 from proxy.server.connection.hang_up import hung_up
 from proxy.server.connection.host import ConnectionHost
@@ -127,13 +127,42 @@ class RelaySession(Generic[C]):
             return
         self.act_on(relay, output)
         if len(data) >= BULK_BYTES and not self.over:
-            bulk = self._client_bulk
-            if bulk is None:
-                bulk = self._client_bulk = BulkReader(self.pauses)
-            bulk.transport = self.client
-            self._bulk_reads.took(bulk, len(data), relay.status.client_key)
+            self._client_took(relay, len(data))
         if began > 0.0 and self._broker.transport is not None:
             self._measured_reads.forwarded(relay.forwarded_last(now), began)
+
+    @property
+    def request_forwardable(self) -> int:
+        """The number of the client's following bytes that may go to the broker past the relay."""
+        relay = self.relay
+        if relay is None or self.over or self._unrouted is not None:
+            return 0
+        return relay.request_forwardable
+
+    def client_forwarded(self, size: int) -> None:
+        """Note that `size` of these bytes have gone to the broker."""
+        relay = self.relay
+        if relay is None:
+            return
+        relay.request_forwarded(size)
+        # Spliced bytes are not copied.
+        if size >> SPLICED_SHIFT >= BULK_BYTES:
+            self._client_took(relay, size >> SPLICED_SHIFT)
+
+    def client_active(self) -> bool:
+        """Note that the client has sent something; False if the connection is over."""
+        if self.relay is None or self.over:
+            return False
+        self.heard_at = self.time()
+        return True
+
+    def _client_took(self, relay: Relay, size: int) -> None:
+        """Note that at least BULK_BYTES have been read from the client at once."""
+        bulk = self._client_bulk
+        if bulk is None:
+            bulk = self._client_bulk = BulkReader(self.pauses)
+        bulk.transport = self.client
+        self._bulk_reads.took(bulk, size, relay.status.client_key)
 
     def client_ended(self) -> None:
         """The client sends no more; what it has sent is still answered."""

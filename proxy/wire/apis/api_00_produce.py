@@ -39,6 +39,7 @@ class ProduceRequest(Partitioned):
     """The request. Its items are all of its partitions."""
 
     topic_id_from = TOPIC_ID_FROM
+    keeps_last_early = True
 
     def read_head(self, reader: Reader, view: View) -> bool:
         if view.api_version >= 3:

@@ -32,7 +32,7 @@ from proxy.wire.addresses import Addresses
 from proxy.wire.protected_topics import ProtectedTopics
 from proxy.wire.topic_names import TopicNames
 from tests.fuzz.harness import Data, Target, cut, part
-from tests.support.messages.exchanges import record_batch
+from tests.support.messages.exchanges import produce, record_batch
 from tests.support.messages.kio_messages import (
     framed,
     request_frame,
@@ -48,6 +48,8 @@ HEAD: Final = 8
 """Of a frame: its length and, in a response, its correlation id."""
 REQUEST_HEAD: Final = 12
 MAX_STEPS: Final = 200
+STREAMED: Final = produce(1, size=150_000, version=9)
+"""A request that is forwarded while it arrives, if the shell can splice."""
 SLOW: Final[dict[QuotaEntity, dict[str, float]]] = {
     QuotaEntity(DEFAULT, None): {"producer_byte_rate": 1000.0, "consumer_byte_rate": 1000.0},
     QuotaEntity(None, DEFAULT): {"request_percentage": 1.0},
@@ -230,11 +232,27 @@ class Story:
             relay.drain(now)
         elif what == 12:
             relay.broker_reached(now)
-        elif what == 13 and relay.forwardable > 0:
+        else:
+            self._splice(what, data)
+        self._take()
+
+    def _splice(self, what: int, data: bytes) -> None:
+        """Let bytes go past the relay."""
+        relay = self.relay
+        if what == 13 and relay.forwardable > 0:
             size = min(relay.forwardable, 1 + len(data))
             relay.forwarded(size)
             self._to_client.forward(size)
-        self._take()
+        elif what == 14:
+            relay.stream_requests()
+            self._client([STREAMED[: 70_000 + len(data)]])
+        elif what == 15 and relay.request_forwardable > 0:
+            size = min(relay.request_forwardable, 1 + len(data))
+            relay.request_forwarded(size)
+            self._from_client.forward(size)
+            self._to_broker.forward(size)
+            self._sent += bytes(size)
+            self._forwarded += bytes(size)
 
     def _client(self, pieces: list[bytes]) -> None:
         for piece in pieces:
@@ -293,7 +311,7 @@ def run(data: bytes) -> None:
     steps = 0
     try:
         while given.left > 0 and steps < MAX_STEPS:
-            story.step(given.byte() % 14, given.part())
+            story.step(given.byte() % 16, given.part())
             steps += 1
     except RelayError as error:
         if not (error.reason and str(error)):
@@ -304,6 +322,7 @@ def run(data: bytes) -> None:
 
 
 CLIENT, PIECES, LARGE, BROKER, TIMER, CLOCK, ANSWER, SPLICE = 1, 2, 3, 5, 8, 9, 10, 13
+STREAM, SPLICE_REQUEST = 14, 15
 
 
 def _step(what: int, data: bytes = b"") -> bytes:
@@ -336,6 +355,9 @@ def _large_ones() -> Iterator[bytes]:
                 + _step(SPLICE, bytes(1000))
                 + _step(TIMER)
             )
+    for world in range(len(WORLDS)):
+        spliced = _step(SPLICE_REQUEST, bytes(1000)) * 80
+        yield bytes([world]) + _step(STREAM) + spliced + _step(CLIENT, bytes(1000)) * 3 + _step(TIMER)
 
 
 WORDS: Final = (record_batch(100)[:80], b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\5", b"__quota_proxy_config")

@@ -1,1 +1,1 @@
-"""The broker's side of a connection: its socket, and large responses, which go past the relay."""
+"""The broker's side of a connection."""

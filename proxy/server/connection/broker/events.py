@@ -22,8 +22,12 @@ class BrokerEvents:
         """The broker's next bytes, for the relay."""
         raise NotImplementedError
 
+    def broker_forwardable(self) -> int:
+        """Return the number of the broker's following bytes that may go to the client past the relay."""
+        raise NotImplementedError
+
     def broker_forwarded(self, size: int) -> None:
-        """`size` bytes of the broker have gone to the client past the relay."""
+        """`size` of these bytes have gone to the client."""
         raise NotImplementedError
 
     def broker_full(self, full: bool) -> None:

@@ -4,10 +4,11 @@ import asyncio
 from typing import Final, cast, final
 
 from proxy.relay.relay import Relay
-from proxy.server.connection.broker.direct import Direct, encrypts, plain_socket
 from proxy.server.connection.broker.events import BrokerEvents
-from proxy.server.connection.broker.stream import LEAST_BYTES, BrokerStream
 from proxy.server.connection.pauses import Pauses
+from proxy.server.connection.streams.direct import Direct, encrypts, plain_socket
+from proxy.server.connection.streams.side import StreamedSide
+from proxy.server.connection.streams.stream import LEAST_BYTES, SocketStream
 from proxy.wire.reader import NOTHING
 
 WRITE_BUFFER_BYTES: Final = 0
@@ -22,7 +23,7 @@ LINGER_SECONDS: Final = 30.0
 
 
 @final
-class BrokerSide:
+class BrokerSide(StreamedSide):
     """Tells its connection what the broker sends, and when the broker's socket takes no more."""
 
     __deletable__ = ("_events",)
@@ -39,7 +40,7 @@ class BrokerSide:
         """Whether responses are due that quotas need after the end of the connection."""
         self.closed_by_broker = False
         """Whether the broker has closed the connection, or it broke."""
-        self._stream: BrokerStream | None = None
+        self._stream: SocketStream | None = None
         """Created when the first large response arrives."""
         self.tls = False
         """Whether the socket's bytes are TLS records, and not the broker's own."""
@@ -70,17 +71,15 @@ class BrokerSide:
         """Whether follow() has anything to do."""
         return self._stream is not None or (relay.forwardable >= LEAST_BYTES and not self.tls)
 
-    def follow(self, relay: Relay, direct: Direct) -> None:
-        """See BrokerStream.follow()."""
+    def follow(self, direct: Direct) -> None:
+        """See SocketStream.follow(). `direct` writes to the client."""
         stream = self._stream
         if stream is None:
             transport = self.transport
             descriptor = -1 if transport is None else plain_socket(transport)
             if descriptor < 0 or transport is None:
                 return
-            usual = cast("asyncio.Protocol", self)
-            stream = BrokerStream(self._events, transport, usual, descriptor, relay, direct)
-            self._stream = stream
+            stream = self._stream = SocketStream(self, transport, descriptor, direct)
         stream.follow()
 
     @property
@@ -123,6 +122,15 @@ class BrokerSide:
         elif not transport.is_closing():
             transport.close()  # over TLS: reads on until the broker closes its side
         self._loop.call_later(LINGER_SECONDS, transport.abort)
+
+    def forwardable(self) -> int:
+        return self._events.broker_forwardable()
+
+    def forwarded(self, size: int) -> None:
+        self._events.broker_forwarded(size)
+
+    def active(self) -> bool:
+        return self._events.broker_active()
 
     # The socket's side
 

@@ -1,4 +1,4 @@
-"""A large response on real sockets: past the relay, whole, and in order, whatever the client's pace is."""
+"""Large messages on real sockets: past the relay, whole, and in order, whatever the pace of the reader is."""
 
 import asyncio
 import gc
@@ -6,6 +6,7 @@ import hashlib
 import os
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 import uvloop
@@ -13,10 +14,10 @@ import uvloop
 from proxy.relay.close_reasons import RelayError
 from proxy.relay.counters.traffic import Traffic
 from proxy.relay.relay import Relay
-from proxy.server.connection.broker import stream
-from proxy.server.connection.broker.splice import SPLICE
 from proxy.server.connection.connection import Connection
-from tests.support.messages.exchanges import fetch, fetch_response, fetched, opaque, responded
+from proxy.server.connection.streams import stream
+from proxy.server.connection.streams.splice import SPLICE
+from tests.support.messages.exchanges import fetch, fetch_response, fetched, opaque, produce, responded
 from tests.support.messages.kio_messages import response_frame
 from tests.support.server.connections import new_connection
 from tests.support.server.relays import unlimited_relay
@@ -238,3 +239,97 @@ def test_a_connection_that_is_over_leaves_nothing_to_collect(loop: asyncio.Abstr
         gc.garbage.clear()
         gc.enable()
     assert not [module for module in left if module.startswith("proxy.")]
+
+
+async def received(
+    parts: Sequence[bytes], size: int, pause: float = 0.0, cut_short: bool = False
+) -> tuple[bytes, ConnectionHost]:
+    """What a broker gets of a client that sends these parts, and what the connection has counted.
+
+    The broker reads `size` bytes with this pause after each read, and responds then. `cut_short`: the client
+    aborts its connection behind the last part.
+    """
+    got = bytearray()
+    done = asyncio.Event()
+
+    async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while len(got) < size and (data := await reader.read(1 << 17)):
+            got.extend(data)
+            await asyncio.sleep(pause)
+        done.set()
+        writer.close()
+
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(60), await asyncio.start_server(broker, "127.0.0.1", 0) as upstream:
+        owner = ConnectionHost(upstream.sockets[0].getsockname()[1])
+        async with await loop.create_server(lambda: new_connection(owner, loop), "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0)
+            if cut_short:
+                writer.transport.abort()
+            await done.wait()
+            writer.close()
+            await owner.left_by.wait()
+    return bytes(got), owner
+
+
+def produce_parts(chance: random.Random, sizes: Sequence[int]) -> list[bytes]:
+    """Requests of these sizes in any pieces, after a small one for which the broker is connected."""
+    requests = b"".join(produce(number, size, version=9) for number, size in enumerate(sizes))
+    pieces, at = [produce(99, 100, version=9)], 0
+    while at < len(requests):
+        size = chance.choice([1, 100, 4_096, 8_192, 8_193, 50_000, 400_000])
+        pieces.append(requests[at : at + size])
+        at += size
+    return pieces
+
+
+@pytest.mark.usefixtures("ways")
+@pytest.mark.parametrize("pause", [0.0, 0.002], ids=["fast", "slow"])
+@pytest.mark.parametrize("seed", range(4))
+def test_requests_large_and_small_that_come_in_any_pieces(
+    loop: asyncio.AbstractEventLoop, seed: int, pause: float
+) -> None:
+    chance = random.Random(seed)
+    sizes = [chance.choice([200, 40_000, 140_000, 300_000, 1_000_000]) for _ in range(12)]
+    parts = produce_parts(chance, sizes)
+    sent = b"".join(parts)
+    got, owner = loop.run_until_complete(received(parts, len(sent), pause))
+    assert hashlib.sha256(got).digest() == hashlib.sha256(sent).digest()
+    assert owner.traffic.total.bytes_in == len(sent)
+
+
+@pytest.mark.parametrize("spliced", [True, False])
+def test_most_of_large_requests_is_spliced_on_uvloop(spliced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[int] = []
+    splice = os.splice
+
+    def counted(source: int, target: int, *given: Any) -> int:
+        moved.append(splice(source, target, *given))
+        return moved[-1]
+
+    monkeypatch.setattr(os, "splice", counted)
+    SPLICE.open()
+    SPLICE.works = SPLICE.works and spliced
+    loop = uvloop.new_event_loop()
+    parts = [produce(99, 100, version=9), *(produce(number, 1_000_000, version=9) for number in range(8))]
+    got, _ = loop.run_until_complete(received(parts, sum(map(len, parts))))
+    loop.close()
+    SPLICE.close()
+    assert got == b"".join(parts)
+    # Each byte moves twice: into the pipe and out of it.
+    assert (sum(moved) > 2 * 4_000_000) == spliced
+
+
+@pytest.mark.usefixtures("ways")
+def test_a_client_that_goes_in_the_middle_of_a_request(loop: asyncio.AbstractEventLoop) -> None:
+    """The broker gets a part of it and the end of the connection, as from a client that goes."""
+    request = produce(1, 1_000_000, version=9)
+    parts = [produce(99, 100, version=9), request[:700_000]]
+    got, owner = loop.run_until_complete(received(parts, 1 << 30, cut_short=True))
+    assert b"".join(parts).startswith(got)
+    assert owner.ended_with == ["client_protocol_error"]

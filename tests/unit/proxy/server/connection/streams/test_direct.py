@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
-from proxy.server.connection.broker.direct import Direct, direct
+from proxy.server.connection.streams.direct import Direct, direct
 
 
 class Protocol(asyncio.Protocol):

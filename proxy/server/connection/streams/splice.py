@@ -45,6 +45,11 @@ class Splice:
         if self.works:
             self.works = fcntl.fcntl(self._write, fcntl.F_GETPIPE_SZ) >= LEAST_PIPE_BYTES
 
+    def opened(self) -> bool:
+        """Create the pipe if there is none, and return whether it works."""
+        self.open()
+        return self.works
+
     def ready(self) -> bool:
         """Return whether the pipe can be filled; discard bytes that an exception has left in it."""
         if not self._empty:

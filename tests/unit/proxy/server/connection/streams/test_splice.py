@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from proxy.server.connection.broker.splice import LEAST_PIPE_BYTES, PIPE_BYTES, Splice
+from proxy.server.connection.streams.splice import LEAST_PIPE_BYTES, PIPE_BYTES, Splice
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "splice"), reason="this system does not splice")
 NOTHING = memoryview(b"")

@@ -8,7 +8,7 @@ import asyncio
 import os
 from typing import Final, final
 
-from proxy.server.connection.broker.splice import SPLICE
+from proxy.server.connection.streams.splice import SPLICE
 
 
 def encrypts(transport: asyncio.Transport) -> bool:
