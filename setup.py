@@ -24,8 +24,6 @@ PROFILE = Path("build", "profile")
 WARNINGS = ["-Wno-misleading-indentation"]
 """For this warning GCC reads the lines of the generated file again and again, which takes longer than
 compiling it."""
-NO_WARNINGS = ["-w"]
-"""To look for what other warnings tell takes a sixth of a quick compilation."""
 METADATA = {"dist_info", "egg_info"}
 """The commands with which pip asks for the project's name, version and dependencies before it builds."""
 COLD_PATHS = """\
@@ -124,7 +122,7 @@ def compiled(mode: str) -> list[Extension]:
             *extension.extra_compile_args,
             "-fvisibility=hidden",
             *hints,
-            *(NO_WARNINGS if quick else WARNINGS),
+            *WARNINGS,
         ]
         if by_profile and not _is_shim(extension):
             compiling, linking = profiling(mode, extension.sources[0])
