@@ -22,6 +22,8 @@ TARGETS: Final = (
     Target("produce_joined", "the same with byte quotas, responses in bundles", 1.6),
     Target("produce_24_all", "CPU per Produce of 24 partitions, all kinds of quotas", 1.0),
     Target("fetch_24_all", "CPU per Fetch of 24 partitions, all kinds of quotas", 0.9),
+    Target("produce_900kb_all", "CPU per Produce request of 900 KB, all kinds of quotas", 0.5),
+    Target("fetch_900kb_all", "CPU per GiB of fetches of 900 KB, all kinds of quotas", 0.4),
     Target("fetch_1mb", "CPU per GiB of large fetches, byte quotas of 1,000 tenants", 1.0),
 )
 
