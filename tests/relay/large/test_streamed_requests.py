@@ -109,6 +109,14 @@ def test_a_request_that_streams_changes_and_counts_nothing_else(
     assert streamed[0] == frames
 
 
+def test_the_end_of_a_request_is_noticed_although_records_are_its_last_bytes() -> None:
+    frame = producing([900 * KIB], version=8)
+    story = streaming().client(frame[: 70 * KIB])
+    assert story.relay.request_forwardable == len(frame) - 70 * KIB - 1
+    assert send_on(story.relay, [frame[70 * KIB : -1], frame[-1:]]) == frame
+    assert not story.relay.status.request_unfinished
+
+
 def test_a_request_that_streams_waits_as_long_as_one_that_is_read_whole() -> None:
     """The quotas charge all of it when its head has come."""
     frame = producing([900 * KIB])
