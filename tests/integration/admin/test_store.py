@@ -282,7 +282,9 @@ async def test_records_that_cannot_be_read_or_applied_are_skipped(
             [warning] = [text for text in warnings(one) if topic in text]
             assert f" {len(BROKEN)} records " in warning
             assert re.search(r"topic orders\b.*a:b:c, , \*", warning)
-            assert len(one.log_lines("skipping the record")) == len(BROKEN)
+            reasons = [line.partition("all like it: ")[2] for line in one.log_lines("skipping the record")]
+            # Two records are not UTF-8: msgspec 0.22 has two reasons for these, and 0.23 one.
+            assert len(BROKEN) - 1 <= len(reasons) == len(set(reasons)) <= len(BROKEN)
             assert shown(one) == quotas_of(carol={RATE: 7})
         set_quota(again, producer_byte_rate=5.0)
         wait_until(lambda: proxy.metric(BROKEN_RECORDS) == len(BROKEN) - 1, "alice's record to be superseded")
