@@ -372,14 +372,16 @@ class Connection(BrokerEvents, StreamedSide):
 
     @property
     def waits_for_broker(self) -> bool:
-        """Whether the client cannot be blamed for silence: it is muted, or a response is due.
+        """Whether the client cannot be blamed for silence: it is muted, or it has sent whole requests and a
+        response is due.
 
         If the broker takes no more, the client is not read from, and may be gone.
         """
         relay = self.session.relay
         if relay is None or self.session.pauses.has(BROKER_FULL):
             return False
-        return relay.output.client_muted or relay.status.response_due
+        status = relay.status
+        return relay.output.client_muted or (status.response_due and not status.request_unfinished)
 
     @property
     def pause_reason(self) -> str:

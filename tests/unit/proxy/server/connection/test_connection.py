@@ -308,3 +308,14 @@ def waiting_for_a_turn() -> Relay:
         driver = drive(engine({}), Ports(), Traffic(), list_turns=turns)
         driver.receive_from_client(opaque(1, body=bytes(LIST_BYTES)), 1000.0)
     return driver.relay
+
+
+async def test_a_client_that_has_not_sent_the_rest_of_a_request_does_not_wait_for_the_broker() -> None:
+    """The broker cannot respond to a part of a request, so the connection may be idle."""
+    connection = new_connection(ConnectionHost(), asyncio.get_running_loop())
+    relay = connection.session.relay = new_relay().relay
+    request = produce(1, size=3 << 20)
+    relay.receive_from_client(request[: 2 << 20], 1000.0)
+    assert not connection.waits_for_broker
+    relay.receive_from_client(request[2 << 20 :], 1000.0)
+    assert connection.waits_for_broker

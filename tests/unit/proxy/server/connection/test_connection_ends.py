@@ -33,7 +33,7 @@ OF_A_CONNECTION = {
     "Connection",
     "RelaySession",
     "BrokerSide",
-    "BrokerStream",
+    "SocketStream",
     "Relay",
     "Requests",
     "Responses",
