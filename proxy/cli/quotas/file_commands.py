@@ -12,7 +12,7 @@ from proxy.cli.quotas.changes import EntityAlteration, QuotaChange, alterations,
 from proxy.cli.quotas.cluster.client import QuotaClient
 from proxy.cli.quotas.cluster.config_client import ConfigClient
 from proxy.cli.quotas.cluster.server_quotas import NO_CONFIGS, ServerQuotas, read_server
-from proxy.cli.quotas.entity import BROKERS, CLIENTS, TOPICS, of_section, section
+from proxy.cli.quotas.entity import BROKERS, CLIENTS, TOPICS, Quotas, of_section, section
 from proxy.cli.quotas.options import bootstrap_option, dry_run_option
 from proxy.cli.quotas.output import YAML, render
 from proxy.cli.quotas.sending import send
@@ -118,14 +118,25 @@ def _compare(file: Path, server: ServerQuotas, want: "QuotaFile", prune: bool) -
     _check_server(file, server, want)
     sections = want.sections & set(server.sections) if prune else frozenset()
     of_file = server.of_file or {}
-    changes = compare(
-        server.lasting, want.lasting, prune=sections, ignored=want.temporary, of_file=server.of_file
-    )
-    left = kept(server.lasting, want.lasting, of_file, sections)
+    have = _nameable(server.lasting)
+    if sections and len(have) < len(server.lasting):
+        what = f"{len(server.lasting) - len(have)} entities whose real name is {DEFAULT_IN_YAML}"
+        click.echo(f"{what} keep their quotas: a file cannot name them", err=True)
+    changes = compare(have, want.lasting, prune=sections, ignored=want.temporary, of_file=server.of_file)
+    left = kept(have, want.lasting, of_file, sections)
     if left:
         what = f"{len(left)} quotas of the proxy's configuration file are not in {file}"
         click.echo(f"{what}; to remove them, change the configuration file", err=True)
     return changes
+
+
+def _nameable(quotas: Quotas) -> Quotas:
+    """The quotas of the entities that a file can name. `export` omits the others, so an import of its output
+    must not remove them.
+    """
+    from proxy.cli.quotas.quota_file import has_shape
+
+    return {entity: values for entity, values in quotas.items() if has_shape(entity)}
 
 
 def _check_server(file: Path, server: ServerQuotas, want: "QuotaFile") -> None:

@@ -28,7 +28,7 @@ from proxy.wire.views import RequestView
 from proxy.wire.walk import has_all_sizes
 
 STREAM_BYTES: Final[native] = 128 << 10
-"""Only a larger request streams: for smaller ones, the additional calls cost more than they save."""
+"""Only a larger request streams: the first part of a smaller one has most of its bytes."""
 FIRST_PART_BYTES: Final[native] = 64 << 10
 LATER_PART_BYTES: Final[native] = 4096
 

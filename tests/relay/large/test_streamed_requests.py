@@ -30,7 +30,6 @@ KIB = 1 << 10
 MIB = 1 << 20
 TOPIC = "orders"
 IDS = {TOPIC: UUID(int=7)}
-NO_CLIENT_QUOTAS: dict[Any, Any] = {}
 
 
 class Names(TopicNames):

@@ -90,6 +90,20 @@ def test_diff_without_prune(filled: FakeBroker, file: Path) -> None:
     assert quotas(filled, "diff", str(file), "--no-prune").stdout == kept
 
 
+def test_prune_leaves_entities_that_a_file_cannot_represent(filled: FakeBroker, tmp_path: Path) -> None:
+    named_default = (("user", "<default>"),)
+    filled.quotas[named_default] = {"producer_byte_rate": 1.0}
+    file = tmp_path / "out.yaml"
+    quotas(filled, "export", "--out", str(file))
+    note = "1 entities whose real name is <default> keep their quotas"
+    diff = quotas(filled, "diff", str(file))
+    assert (diff.exit_code, diff.stdout) == (0, "")
+    assert note in diff.stderr
+    assert note in quotas(filled, "import", str(file), "--prune", "--yes").stderr
+    assert filled.quotas == {**QUOTAS, named_default: {"producer_byte_rate": 1.0}}
+    assert note not in quotas(filled, "diff", str(file), "--no-prune").stderr
+
+
 def test_ctrl_c_answers_the_question_of_a_prune(
     filled: FakeBroker, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
