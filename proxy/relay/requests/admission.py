@@ -140,13 +140,14 @@ class RequestAdmission:
     @property
     def wake_at(self) -> float:
         """When wake() is due; 0.0 for never."""
-        if self._passed is not None and self.list_gate is not None:
-            return self.list_gate.asks_at
-        if self._unnamed is not None:
-            return self._unnamed.wake_at
-        if self._debt_wait is not None:
-            return self._debt_wait.wake_at
-        return 0.0 if self._fetch_gate is None else self._fetch_gate.wake_at
+        mode = self._mode.now
+        if mode == FETCH_WAITING:
+            if self._passed is not None and self.list_gate is not None:
+                return self.list_gate.asks_at
+            return 0.0 if self._fetch_gate is None else self._fetch_gate.wake_at
+        if mode == NAMES_WAITING:
+            return 0.0 if self._unnamed is None else self._unnamed.wake_at
+        return 0.0 if self._debt_wait is None else self._debt_wait.wake_at
 
     @property
     def awaits_response(self) -> bool:
